@@ -46,7 +46,7 @@ def benchmark(settings: Settings) -> Report:
 def main(path: Path, megabytes: float, name: str = "english") -> None:
     """Parse the text; print words, sentences, a hash of the trees, and the CPU seconds of loading and of parsing."""
     from derivlang.core.batch import split_sentences
-    from derivlang.formats.file_piece import Piece
+    from derivlang.formats.opening import Piece
     from derivlang.formats.text import read
     from derivlang.formats.words import Splitter
     from derivlang.parsing.registry import find_parser

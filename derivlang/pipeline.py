@@ -26,9 +26,9 @@ from derivlang.core.lexicon import Lexicon, chooses
 from derivlang.core.order import Order
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.policies import Policies
-from derivlang.core.rules import Rule
 from derivlang.core.spec import read_spec
 from derivlang.core.spec_files import FilePolicy, any_file, no_file
+from derivlang.core.takes import Rule
 from derivlang.formats.spec_paths import named_files
 from derivlang.parsing.attach import with_parses
 from derivlang.parsing.base import Parser

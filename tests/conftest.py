@@ -74,16 +74,17 @@ def _ids_of_errors() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _no_options_in_python() -> None:
     """Hold that no error or warning of the Python interface names an option, but in a command to run."""
-    from derivlang.core import in_python
 
-    translated = in_python.in_python
+    from derivlang.core import messages
+
+    translated = messages.in_python
 
     def checked(text: str, *arguments: Any) -> str:
         found = translated(text, *arguments)
         assert not re.search(r"(?<![\w-])--[a-z]", re.sub(r"`[^`]*`|derivlang [a-z].*", "", found)), found
         return found
 
-    in_python.in_python = checked
+    messages.in_python = checked
 
 
 @pytest.fixture(scope="session")

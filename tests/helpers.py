@@ -23,8 +23,8 @@ from derivlang.core.policies import Policies
 from derivlang.engine.job import Events
 from derivlang.engine.make import make as run_make
 from derivlang.engine.options import MakeOptions
-from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.registry import find_format
+from derivlang.formats.base import find_format
+from derivlang.formats.opening import WHOLE, Piece
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Pipeline
 from derivlang.sources.read import text_batches

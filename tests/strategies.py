@@ -33,9 +33,9 @@ from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.reading import Splits
-from derivlang.core.rules import Rule
 from derivlang.core.schema import Field
 from derivlang.core.spec import param
+from derivlang.core.takes import Rule
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Derivation, Pipeline

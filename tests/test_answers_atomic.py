@@ -19,11 +19,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from derivlang.core.arrow import differs
+from derivlang.core.bare_batch import read_groups, write_groups
 from derivlang.core.batch import groups, join_sentences
-from derivlang.core.compare import differs
 from derivlang.core.errors import DataError, LayerError, UsageError
 from derivlang.core.from_table import from_table
-from derivlang.core.groups import read_groups, write_groups
 from derivlang.core.policies import Policies
 from derivlang.core.to_table import to_table
 from derivlang.formats.rows import Rows, whole_runs

@@ -212,7 +212,7 @@ def test_comments_after_the_last_sentence_are_counted(tmp_path: Path) -> None:
 
 def test_a_large_file_is_not_cut_between_comments_and_their_sentence(tmp_path: Path) -> None:
     from derivlang.formats.conllu import cut, read
-    from derivlang.formats.file_piece import Piece
+    from derivlang.formats.opening import Piece
 
     path = written(tmp_path / "a.conllu", ("# a\n\n# b\n\n\n" + sentence("_", "_")) * 50)
     for target in (1, 40, 100):

@@ -19,7 +19,7 @@ from derivlang.cli.main import COMMANDS
 from derivlang.core.version import with_commit
 from derivlang.formats import conllu
 from derivlang.pipeline import Pipeline
-from derivlang.sources.generated.registry import find_generator
+from derivlang.sources.generated.base import find_generator
 from derivlang.training.objectives.registry import read_objective
 from tests import commands
 from tests import runs as synthetic

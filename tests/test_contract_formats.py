@@ -18,9 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from derivlang.core.errors import DataError, DerivlangError, UsageError
-from derivlang.formats import registry
-from derivlang.formats.base import Format, ReadOptions
-from derivlang.formats.registry import find_format, format_names, format_of, formats, suffixes
+from derivlang.formats import base as registry
+from derivlang.formats.base import Format, ReadOptions, find_format, format_names, format_of, formats, suffixes
 from derivlang.formats.rows import Rows
 from derivlang.formats.words import Splitter
 from derivlang.sources.find import find

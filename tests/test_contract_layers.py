@@ -23,12 +23,11 @@ from derivlang.core.arrays import segment_any
 from derivlang.core.batch import Batch, groups, realign
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.from_table import from_table
-from derivlang.core.layers import registry
+from derivlang.core.layers import base as layers
 from derivlang.core.layers.answers import ANSWERS
-from derivlang.core.layers.base import Layer, Realignment
+from derivlang.core.layers.base import Layer, Realignment, find_layer, layer_kinds
 from derivlang.core.layers.labels import Labels
 from derivlang.core.layers.nodes import NODES
-from derivlang.core.layers.registry import find_layer, layer_kinds
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
@@ -64,9 +63,9 @@ POLICIES = [
 @pytest.fixture(autouse=True, scope="module")
 def _sample() -> Iterator[None]:
     """The layer of the sample package is registered in this process."""
-    registry.register_layer("referents", Referents)
+    layers.register_layer("referents", Referents)
     yield
-    del registry.LAYERS.added["referents"]
+    del layers.LAYERS.added["referents"]
 
 
 @dataclass(frozen=True)

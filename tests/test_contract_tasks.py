@@ -27,7 +27,7 @@ from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.registry import TASKS, register_task, task_of, tuned_tasks
-from derivlang.formats.registry import FORMATS
+from derivlang.formats.base import FORMATS
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from derivlang.core.errors import DerivlangError
 from derivlang.formats import opening
-from derivlang.formats.base import Format
-from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.registry import find_format, format_names
+from derivlang.formats.base import Format, find_format, format_names
+from derivlang.formats.opening import WHOLE, Piece
 from derivlang.formats.words import Splitter
 from tests.commands import TREES as FRENCH
 from tests.commands import make, run, shards, written

@@ -12,9 +12,8 @@ from click.testing import CliRunner
 from derivlang.cli.dependent import DependentOption
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.main import COMMANDS, main
-from derivlang.core.dependencies import OptionNeeds, check_dependencies
+from derivlang.core.dependencies import EXTRAS, OptionNeeds, check_dependencies
 from derivlang.core.errors import UsageError
-from derivlang.core.extras import EXTRAS
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:

@@ -21,8 +21,8 @@ from derivlang.core.arrays import offsets_of
 from derivlang.core.errors import DataError, DerivlangError
 from derivlang.core.trees import in_cycle
 from derivlang.formats import conllu, delimited, jsonl, opening, parquet, squad, tagged
+from derivlang.formats.base import format_of
 from derivlang.formats.opening import open_bytes, open_lines
-from derivlang.formats.registry import format_of
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 from tests.commands import written
 from tests.real import SHARED, needs_data

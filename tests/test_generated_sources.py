@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from derivlang.core.errors import DataError, StoreError, UsageError
-from derivlang.core.splits import SPLITS
+from derivlang.core.names import SPLITS
 from derivlang.sources.corpus import Corpus, FileSpan
 from derivlang.sources.find import find, name_of
-from derivlang.sources.generated.base import FORMAT
-from derivlang.sources.generated.registry import GENERATORS, find_generator
+from derivlang.sources.generated.base import FORMAT, GENERATORS, find_generator
 from derivlang.sources.read import Reading, batches, pieces, tables
 from derivlang.sources.request import SourceRequest
 from tests.commands import run, written

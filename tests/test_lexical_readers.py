@@ -19,10 +19,10 @@ from derivlang.align.score import score
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, DerivlangError, StoreError
 from derivlang.core.parse_errors import parse_errors
-from derivlang.formats import whole
+from derivlang.formats import opening as whole
 from derivlang.formats.dictionary import read_dictionary
 from derivlang.formats.opening import open_lines
-from derivlang.formats.paths import is_path
+from derivlang.formats.places import is_path
 from derivlang.grammar.load import load_grammar, shipped
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.tokenizer import RECIPE, TOKENIZER, Tokenizer

@@ -19,8 +19,8 @@ from derivlang import DerivlangWarning
 from derivlang.cli.messages import echo, message_options, say, tell, warnings_as_lines
 from derivlang.cli.messages import warn as cli_warn
 from derivlang.cli.streams import message
+from derivlang.core.errors import visible
 from derivlang.core.messages import warn
-from derivlang.core.visible import visible
 from derivlang.engine.job import Events
 from derivlang.formats.progress import stage
 from tests.commands import ROOT, run

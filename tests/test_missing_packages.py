@@ -20,7 +20,7 @@ import click
 import pytest
 
 from derivlang.cli.main import main
-from derivlang.core.extras import EXTRAS
+from derivlang.core.dependencies import EXTRAS
 from tests.commands import ROOT, environment, make, run, trees, written
 from tests.runs import run as run_folder
 

@@ -23,13 +23,13 @@ import derivlang
 from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.keys import Draws
-from derivlang.core.layers.registry import LAYERS
+from derivlang.core.layers.base import LAYERS
 from derivlang.core.layers.tree import Tree
 from derivlang.core.lexicon import TypeMap
 from derivlang.core.order import Order
 from derivlang.core.plugins import Registry
 from derivlang.core.seal import sealed
-from derivlang.formats.registry import FORMATS
+from derivlang.formats.base import FORMATS
 from derivlang.parsing.registry import PARSERS
 from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES

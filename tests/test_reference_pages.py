@@ -14,7 +14,7 @@ from derivlang.core import errors
 from derivlang.core.plugins import Registry
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.tasks.registry import TASKS
-from derivlang.sources.generated.registry import GENERATORS
+from derivlang.sources.generated.base import GENERATORS
 from derivlang.training.objectives.registry import OBJECTIVES, find_objective, objective_names
 from derivlang.transforms.registry import find_transform, transform_names
 from tests.commands import run

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.core.groups import together
-from derivlang.core.rules import Rule
+from derivlang.core.bare_batch import together
 from derivlang.core.sentences import RULES, scan, type_classes
+from derivlang.core.takes import Rule
 from tests import reference
 from tests.real import SHARED, needs_data
 from tests.strategies import batch_of, codes_of, laws, scan_words, sentence_lists

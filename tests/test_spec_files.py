@@ -16,7 +16,7 @@ from derivlang.explore import app
 from derivlang.formats.spec_paths import FOLDER, files_of, named_files
 from derivlang.grammar.load import shipped
 from derivlang.pipeline import Pipeline
-from derivlang.sources.generated.registry import GENERATORS
+from derivlang.sources.generated.base import GENERATORS
 from derivlang.store.manifest import NAME, Derived, dump, read_manifest
 from derivlang.training.objectives.registry import find_objective, objective_names
 from derivlang.transforms.registry import find_transform, transform_names

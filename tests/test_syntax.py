@@ -17,7 +17,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, sorting
+from derivlang.core.arrays import Bool, Int32, Int64, lengths_of
 from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError
 from derivlang.core.keys import Draws
@@ -226,13 +226,6 @@ def test_trees_side_by_side_are_laid_out_each_by_itself(rows: list[list[str]], s
         alone = replace(alone, tails=batch.tails[[starts.index(start)]])
         if len(alone.sentences) == 2:
             assert [word - start for word in ours[start:end]] == arranged_words(alone, turned, free=free)
-
-
-@laws
-@given(st.lists(st.integers(0, 3 << 16), max_size=30), st.integers(1, 1 << 16))
-def test_sorting_is_the_stable_order(values: list[int], step: int) -> None:
-    numbers = np.array(values, np.int64) // step * step
-    assert np.array_equal(sorting(numbers), np.argsort(numbers, kind="stable"))
 
 
 @laws

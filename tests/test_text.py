@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError
 from derivlang.formats import opening, text
-from derivlang.formats.file_piece import Piece
+from derivlang.formats.opening import Piece
 from derivlang.formats.text import count
 from derivlang.formats.words import Splitter
 from tests.helpers import read_text

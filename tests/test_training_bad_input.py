@@ -167,7 +167,7 @@ def test_descriptions(text: str, message: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", ["torch", "transformers", "accelerate"])
 def test_a_package_that_is_missing(missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
-    monkeypatch.setattr("derivlang.core.extras.find_spec", lambda name: None if name == missing else found(name))
+    monkeypatch.setattr("derivlang.core.dependencies.find_spec", lambda name: None if name == missing else found(name))
     said = refused(tmp_path / "run")
     assert f"training needs {missing}" in said
     assert "pip install 'derivlang[train]'" in said

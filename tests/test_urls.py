@@ -17,8 +17,8 @@ import pytest
 import zstandard
 
 import derivlang
+from derivlang.formats.base import find_format
 from derivlang.formats.places import located
-from derivlang.formats.registry import find_format
 from tests.commands import (
     ENTITIES,
     TREES,

@@ -262,7 +262,7 @@ def test_protocols_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Monke
         ("upath", "memory://a.txt", "derivlang[urls]"),
     ):
         found = {missing: None}
-        monkeypatch.setattr("derivlang.core.extras.find_spec", lambda name, found=found: found.get(name, name))
+        monkeypatch.setattr("derivlang.core.dependencies.find_spec", lambda name, found=found: found.get(name, name))
         for command in (("make", "--t", "inv", url, "-o", tmp_path / "out"), ("verify", url)):
             ran = run(*command, code=2)
             assert f"needs {missing}" in ran.err or missing == "gcsfs"

@@ -20,8 +20,7 @@ from derivlang.core.messages import DerivlangWarning
 from derivlang.formats import words
 from derivlang.formats.opening import open_lines
 from derivlang.formats.pieces import Splitting
-from derivlang.formats.unspaced import WITH_RULES
-from derivlang.formats.words import Splitter, _at_end, _stretches
+from derivlang.formats.words import WITH_RULES, Splitter, _at_end, _stretches
 from tests.helpers import read_text
 from tests.real import SHARED, needs_data
 from tests.strategies import laws

@@ -30,7 +30,7 @@ _FORMS = re.compile(r"\[([^\]|]*)\|([^\]]*)\]")
 
 def templates_of(fields: Iterable[Field]) -> dict[str, str]:
     """Return the sentence of each count that a set with these fields may have, with its [singular|plural] forms."""
-    from derivlang.core.layers.registry import find_layer
+    from derivlang.core.layers.base import find_layer
 
     templates = dict(_OF_TRANSFORMS)
     for field in fields:

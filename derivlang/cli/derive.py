@@ -13,9 +13,8 @@ import click
 from derivlang.cli.generated import as_json, command_line
 from derivlang.commands.command import Command, transforms
 from derivlang.commands.sets import TRANSFORMS
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, visible
 from derivlang.core.settings import setting
-from derivlang.core.visible import visible
 from derivlang.engine.options import LexiconOption, ParserOption, SentenceRule
 
 if TYPE_CHECKING:

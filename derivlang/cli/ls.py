@@ -47,8 +47,8 @@ class _ListNames(Command[None]):
         from derivlang.core.spec import text_of
         from derivlang.evaluation.measures.registry import MEASURES
         from derivlang.evaluation.tasks.registry import TASKS
-        from derivlang.formats.registry import formats
-        from derivlang.sources.generated.registry import GENERATORS
+        from derivlang.formats.base import formats
+        from derivlang.sources.generated.base import GENERATORS
         from derivlang.sources.named import named_sources
         from derivlang.training.objectives.registry import OBJECTIVES
         from derivlang.transforms.field import field_studies

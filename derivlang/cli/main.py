@@ -114,7 +114,7 @@ def reported(*, continues: bool) -> Iterator[None]:
     except DerivlangError as error:
         _fail(error)
     except ModuleNotFoundError as error:
-        missing = import_module("derivlang.core.extras").missing_package(error)
+        missing = import_module("derivlang.core.dependencies").missing_package(error)
         if missing is None:
             raise
         _fail(missing)

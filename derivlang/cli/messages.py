@@ -19,14 +19,14 @@ from typing import Any
 import click
 
 from derivlang.cli.streams import message
+from derivlang.core.errors import visible
 from derivlang.core.messages import DerivlangWarning
-from derivlang.core.visible import visible
 
 _QUIET, _VERBOSE = f"{__name__}.quiet", f"{__name__}.verbose"  # keys of click's meta, which subcommands share
 
 
 def echo(text: str, *, err: bool = False, escaped: bool = False) -> None:
-    """Print a text on stdout or stderr, with control characters as visible escapes (`core/visible.py`).
+    """Print a text on stdout or stderr, with control characters as visible escapes (`core/errors.py`).
 
     escaped: the words of the text are escaped already, and its control characters are our own colours.
     """

@@ -28,7 +28,7 @@ def _run(asked: _ResumedPretrain) -> None:
     if {"resume", "force"} <= asked.given:
         fix = "leave one of them out"
         raise UsageError("a run is either resumed or replaced", where="--resume and --force", fix=fix, id="bad-value")
-    from derivlang.core.extras import require_torch
+    from derivlang.core.dependencies import require_torch
 
     require_torch()
     try:

@@ -24,7 +24,7 @@ from derivlang.formats.places import OptionalPath, located
 from derivlang.sources.request import SourceRequest, TextOptions
 
 if TYPE_CHECKING:
-    from derivlang.core.rules import Mode
+    from derivlang.core.takes import Mode
     from derivlang.display.linked import LinkedLines
 
 
@@ -101,7 +101,7 @@ class _ShowRows(Command[None], LexiconOption, _FileOptions):
 
 def _is_file(text: str) -> bool:
     """Return whether a text is the path of a file. Raise DataError if it looks like one that is not there."""
-    from derivlang.formats.registry import suffixes
+    from derivlang.formats.base import suffixes
 
     try:
         is_file = (located(text) if len(text.split()) == 1 else Path(text)).is_file()

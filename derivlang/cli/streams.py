@@ -15,7 +15,7 @@ from typing import TextIO
 
 import click
 
-from derivlang.core.visible import visible
+from derivlang.core.errors import visible
 
 # Number, name, how the null device is opened (stdin and stdout so that their use is an error), and the file's mode.
 _STREAMS = (
@@ -49,7 +49,7 @@ def fault_of(error: OSError) -> str:
 
 
 def message(line: str) -> None:
-    """Print a line on stderr, with control characters as visible escapes (`core/visible.py`).
+    """Print a line on stderr, with control characters as visible escapes (`core/errors.py`).
 
     Where that is impossible, the command goes on without its messages.
     """

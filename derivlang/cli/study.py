@@ -63,7 +63,7 @@ def _run(asked: Any) -> None:
 
 def _list_studies(*, as_json: bool) -> None:
     """Print the shipped studies."""
-    from derivlang.core.extras import EXTRAS, require_torch
+    from derivlang.core.dependencies import EXTRAS, require_torch
 
     require_torch(*EXTRAS["train"])  # what a cell reads follows from its objective
     from derivlang.studies.estimate import lines_of, listing

@@ -139,7 +139,7 @@ def _aligner(options: AlignTrainOptions) -> tuple[Callable[[Bitext], Links], dic
         )
     if options.model not in METHODS:
         raise unknown("aligner", options.model, [*MODELS, *METHODS])
-    from derivlang.core.extras import require_torch
+    from derivlang.core.dependencies import require_torch
 
     require_torch()
     from derivlang.evaluation.encoder_links import LinkEncoder

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec
 
 from derivlang.core.dependencies import check_dependencies
 from derivlang.core.errors import unknown
-from derivlang.core.in_python import errors_in_python, in_python
+from derivlang.core.messages import errors_in_python, in_python
 from derivlang.core.settings import Declared, Settings, declared, setting
 from derivlang.display.bar import ProgressBar
 

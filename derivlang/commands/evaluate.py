@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from derivlang.commands.command import Command, transforms
 from derivlang.commands.folders import default_folder
+from derivlang.core.dependencies import require_torch
 from derivlang.core.errors import UsageError
-from derivlang.core.extras import require_torch
 from derivlang.core.messages import warn
 from derivlang.core.settings import setting
 from derivlang.evaluation.settings import EvaluateChoice

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DerivlangError
-from derivlang.core.slug import slug
+from derivlang.core.names import slug
 from derivlang.formats.places import PathLike, located
 from derivlang.formats.progress import reader
 

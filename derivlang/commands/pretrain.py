@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from derivlang.commands.command import Command, Spec, transforms
 from derivlang.commands.folders import named_folder
-from derivlang.core.extras import require_torch
+from derivlang.core.dependencies import require_torch
 from derivlang.core.settings import declared, setting
 from derivlang.engine.options import ParserNames
 from derivlang.formats.places import OptionalPath, PathLike

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from derivlang.commands.command import Command, method
 from derivlang.commands.folders import InFolder, set_size
+from derivlang.core.dependencies import require_torch
 from derivlang.core.errors import UsageError, unknown
-from derivlang.core.extras import require_torch
 from derivlang.core.settings import setting, typed
 from derivlang.display.bar import ProgressBar
 from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located

@@ -119,7 +119,7 @@ class RunStudy(Command[Study], PlaceOptions, Extent):
 
     def planned(self) -> tuple[StudyFile, Place]:
         """Return the study with the cells to run, and where it runs."""
-        from derivlang.core.extras import EXTRAS, require_torch
+        from derivlang.core.dependencies import EXTRAS, require_torch
 
         require_torch(*EXTRAS["train"])  # before modules that import torch; a study ends with its report
         from derivlang.studies.file import only, read

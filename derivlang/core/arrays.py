@@ -93,20 +93,6 @@ def segment_any(flags: Bool, offsets: Ints) -> Bool:
     return np.asarray(sums[offsets[1:]] > sums[offsets[:-1]])
 
 
-def sorting(values: Ints) -> Int64:
-    """Return int64[n]: the stable order that sorts numbers from 0 up to a few times 2^16, in linear time.
-
-    numpy sorts 16-bit numbers in linear time. So the low 16 bits are sorted first, then the rest, which has few values:
-    [65536, 1, 65537, 0]  ->  low bits 0 1 1 0: [0, 3, 1, 2]  ->  [3, 1, 0, 2]
-    """
-    by = np.argsort(values.astype(np.uint16), kind="stable")
-    most = int(values.max(initial=0)) >> 16
-    if not most:
-        return by
-    rest = (values >> 16)[by]
-    return np.concatenate([by[rest == high] for high in range(most + 1)])
-
-
 def stretches(offsets: Ints, elements: int = 1 << 16) -> list[tuple[int, int]]:
     """Return ranges of rows with about `elements` elements each, to fit the cache.
 

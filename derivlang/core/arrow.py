@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Ints, offsets_of
+from derivlang.core.arrays import Bool, Ints, offsets_of, segment_any
 
 
 def to_arrow(array: NDArray[Any]) -> pa.Array:
@@ -96,26 +96,6 @@ def list_array(offsets: Ints, values: pa.Array) -> pa.ListArray:
     return pa.ListArray.from_arrays(to_arrow(offsets.astype(np.int32, copy=False)), values)
 
 
-def coded(codes: Ints, values: pa.Array) -> pa.DictionaryArray:
-    """Return strings as codes into a dictionary of the ones that occur, in the order of their first use.
-
-    pyarrow encodes strings in the same way, so Parquet has the same bytes as of `values.take(codes)`, but sooner.
-    codes: int[N], into values, Arrow strings [V] without nulls.
-
-    codes [2, 0, 2, 3] into a b c a   ->   codes [0, 1, 0, 1] into c a
-    """
-    first = np.full(len(values), len(codes), np.int32)
-    # Of several numbers for one place, numpy keeps the last one assigned: the first use.
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int32)
-    is_first = np.zeros(len(codes) + 1, bool)
-    is_first[first] = True
-    used = codes[is_first[:-1]]
-    distinct = values.take(to_arrow(used)).dictionary_encode()
-    number = np.zeros(len(values), np.int32)
-    number[used] = to_numpy(distinct.indices)
-    return pa.DictionaryArray.from_arrays(to_arrow(number.take(codes)), distinct.dictionary, safe=False)
-
-
 def link_lines(offsets: Ints, source: Ints, derived: Ints) -> pa.Array:
     """Return Arrow strings [R]: the links of each row as `0-0 1-2`. offsets: [R + 1], of the links."""
     ends = [to_arrow(side).cast(pa.string()) for side in (source, derived)]
@@ -128,3 +108,31 @@ def decoded(column: pa.Array) -> pa.Array:
     if pa.types.is_list(kind) and pa.types.is_dictionary(kind.value_type):
         return column.cast(pa.list_(kind.value_type.value_type))
     return column
+
+
+def differs(ours: pa.Array, theirs: pa.Array) -> Bool:
+    """Return bool[R]: rows of two columns that are not equal; NaN is equal to NaN.
+
+    [[1, 2], [3]] and [[1, 4], [3]]   ->   [True, False]
+    """
+    kind = ours.type
+    if is_string(kind):
+        return _unequal(ours, theirs.cast(kind))
+    if pa.types.is_list(kind) and not (pa.types.is_nested(kind.value_type) or pa.types.is_null(kind.value_type)):
+        lengths, others = (to_numpy(filled(pc.list_value_length(column), 0)) for column in (ours, theirs))
+        if np.array_equal(lengths, others):
+            values = _unequal(ours.flatten(), theirs.flatten().cast(kind.value_type))
+            missing = to_numpy(pc.xor(ours.is_null(), theirs.is_null()))
+            return np.asarray(segment_any(values, offsets_of(lengths)) | missing)
+    pairs = zip(ours.to_pylist(), theirs.to_pylist(), strict=True)
+    return np.array([a != b and repr(a) != repr(b) for a, b in pairs], bool)  # the second for NaN, also inside a list
+
+
+def _unequal(ours: pa.Array, theirs: pa.Array) -> Bool:
+    """Return bool[n]: values that are not equal; two nulls are, and two NaN."""
+    if pa.types.is_float16(ours.type):  # which pyarrow does not compare
+        ours, theirs = ours.cast(pa.float32()), theirs.cast(pa.float32())
+    unequal = filled(pc.not_equal(ours, theirs), False)
+    if pa.types.is_floating(ours.type):
+        unequal = pc.and_not(unequal, filled(pc.and_(pc.is_nan(ours), pc.is_nan(theirs)), False))
+    return to_numpy(pc.or_(unequal, pc.xor(ours.is_null(), theirs.is_null())))

@@ -18,10 +18,9 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int8, Int32, Int64, Objects, UInt64, stretches, take_kept
 from derivlang.core.arrow import to_numpy
-from derivlang.core.bare_batch import BareBatch
+from derivlang.core.bare_batch import BareBatch, together
 from derivlang.core.errors import LayerError
 from derivlang.core.gaps import Gaps
-from derivlang.core.groups import together
 from derivlang.core.keys import hash_types, sequence_keys
 from derivlang.core.layers.base import Layer, Realignment
 from derivlang.core.layers.tree import Tree, Trees, parents
@@ -29,8 +28,8 @@ from derivlang.core.layers.words import Words, strings_of
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
-from derivlang.core.rules import Rule
 from derivlang.core.sentences import scan, type_classes
+from derivlang.core.takes import Rule
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, offsets_of, sorting, stretches
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, offsets_of, stretches
 from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy
 from derivlang.core.keys import string_buffers, strings_from
 
@@ -176,7 +176,7 @@ def _read_stretch(letters: UInt8, offsets: Ints) -> tuple[Constituents, Leaves] 
     before = offsets_of(is_word)  # int64[events + 1]: the words before each event
     brackets = np.flatnonzero(what != _TEXT)
     level = depth[brackets] + closes[brackets]
-    by = brackets[sorting(level)]
+    by = brackets[np.argsort(level, kind="stable")]
     first, last = by[0::2], by[1::2]
     end = np.empty(len(event), np.int64)
     end[first] = before[last]
@@ -225,7 +225,7 @@ def _parents(depth: Int64) -> Int64:
 
         depths 1 2 3 2   ->   parents -1 0 1 0
     """
-    by = sorting(depth)
+    by = np.argsort(depth, kind="stable")
     is_first = np.diff(depth, prepend=0)[by] == 1
     parent = np.empty(len(depth), np.int64)
     # In the order of depths, a sibling follows the first child of its parent, which opens directly after the parent.

@@ -17,8 +17,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from derivlang.core.visible import visible
-
 _LINES = "\t\n"
 _LONGEST = 1000  # maximum number of characters of each part of a message
 _LONG_NAME = re.compile(r"[^\s/]{256,}")  # longer than any file's name
@@ -100,3 +98,16 @@ def _short(text: str, keep: str = "\t") -> str:
 
 def _rebuild(cls: type[DerivlangError], what: str, where: str | None, fix: str | None, id: str) -> DerivlangError:
     return cls(what, where=where, fix=fix, id=id)
+
+
+# C0, DEL and C1; embeddings, overrides and isolates of direction. A terminal obeys them: ESC [ 8 m hides what follows,
+# CR writes over the line, U+202E turns the rest of it around. U+200E, U+200F and U+061C reorder nothing else, and stay.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""Return a text with its control characters as `\u001b`. keep: those that stay, such as line ends.
+
+    In JSON the escapes mean the same characters.
+    """
+    return _CONTROLS.sub(lambda match: match[0] if match[0] in keep else f"\\u{ord(match[0]):04x}", text)

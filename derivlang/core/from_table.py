@@ -18,16 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of, owners
-from derivlang.core.arrow import list_array, to_arrow, to_numpy, whole
+from derivlang.core.arrow import decoded, list_array, to_arrow, to_numpy, whole
+from derivlang.core.bare_batch import read_groups
 from derivlang.core.batch import Batch, build, realign
 from derivlang.core.errors import LayerError
 from derivlang.core.gaps import Gaps
-from derivlang.core.groups import read_groups
-from derivlang.core.layers.base import Layer
+from derivlang.core.layers.base import Layer, find_layer
 from derivlang.core.layers.labels import Labels
-from derivlang.core.layers.registry import find_layer
 from derivlang.core.lexicon import Lexicon
-from derivlang.core.list_rows import first_known
 from derivlang.core.order import Order
 from derivlang.core.schema import Schema
 
@@ -203,11 +201,19 @@ def _restore(columns: dict[str, pa.Array], schema: Schema, source: Batch, back: 
     fixed = dict(columns)
     for label, column in given.items():
         # Without derived words there is no inverse: rows without words keep the labels that they have.
-        fixed[label] = first_known(column, undone.get(label, columns.get(label, column)))
+        fixed[label] = _coalesced(column, undone.get(label, columns.get(label, column)))
     for name, column in undone.items():
         if f"source_{name}" not in columns:
             fixed[name] = column
     return _read_layers(fixed, schema, source, whole_layers)
+
+
+def _coalesced(first: pa.Array, second: pa.Array) -> pa.Array:
+    """Return the rows of the first column; where they are null, the rows of the second."""
+    if first.null_count in (0, len(first)):
+        return second if first.null_count else first
+    second = decoded(second)
+    return pc.coalesce(decoded(first).cast(second.type), second)
 
 
 def _read_layers(

@@ -20,8 +20,8 @@ from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy, whole
 from derivlang.core.batch import Batch, build
 from derivlang.core.errors import LayerError
 from derivlang.core.gaps import NOTHING, USUAL, Gaps
+from derivlang.core.layers.base import find_layer
 from derivlang.core.layers.labels import Labels, Locate
-from derivlang.core.layers.registry import find_layer
 from derivlang.core.schema import Schema, Side
 from derivlang.core.structure import conform
 

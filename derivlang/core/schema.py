@@ -50,7 +50,7 @@ class Side:
 class Field:
     """A label.
 
-    column: its output column. kind: the kind of its layer (`layers/registry.py`). classes: the names of a class label.
+    column: its output column. kind: the kind of its layer (`layers/base.py`). classes: the names of a class label.
     given: its input column, if that has another name. lexical: it contains words (lemmas, forms of multiword tokens),
     which a lexicon maps. scheme, given_classes: of tags of entities whose scheme is not IOB2 (`layers/tag_schemes.py`),
     its name and the tags of the input; `classes` are IOB2.

@@ -18,7 +18,7 @@ import pyarrow as pa
 from derivlang.core.arrays import Bool, Int8, Int32, Int64
 from derivlang.core.errors import unknown
 from derivlang.core.keys import string_buffers
-from derivlang.core.rules import RULES, Rule
+from derivlang.core.takes import RULES, Rule
 
 RULE_VERSION = 1
 

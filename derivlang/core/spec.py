@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +25,9 @@ from typing import Any, ClassVar, Literal, Self
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import Declared, declared, setting
 from derivlang.core.spec_files import FilePolicy, FileText, Named, bounded
+
+_KEY = re.compile('([^,:="]*)=')
+_VALUE = re.compile('"((?:[^"]|"")*)"(?!")|[^,:"]*')
 
 
 def param(
@@ -216,7 +220,7 @@ def read_spec(spec: str, where: str = "--t", example: str = "trans,inv") -> list
 def _split(spec: str, where: str, example: str) -> list[list[tuple[str | None, str]]]:
     """Return a spec as lists of (key or None, value), one list a part, the name first."""
     out: list[list[tuple[str | None, str]]] = [[]]
-    i, n = 0, len(spec)
+    at = 0
 
     def fail(what: str) -> UsageError:
         return UsageError(
@@ -227,40 +231,22 @@ def _split(spec: str, where: str, example: str) -> list[list[tuple[str | None, s
         )
 
     while True:
-        key: str | None = None
-        text = ""
-        quoted = False
-        while i < n and spec[i] not in ",:":
-            if spec[i] == '"':
-                if text or quoted:
-                    raise fail("a quote inside a value")
-                quoted = True
-                while True:
-                    end = spec.find('"', i + 1)
-                    if end < 0:
-                        raise fail("an open quote")
-                    text += spec[i + 1 : end]
-                    i = end + 1
-                    if i < n and spec[i] == '"':
-                        text += '"'
-                        continue
-                    break
-            elif spec[i] == "=" and key is None and not quoted and out[-1]:
-                key, text, i = text.strip(), "", i + 1
-            else:
-                if quoted:
-                    raise fail("text after a quoted value")
-                text += spec[i]
-                i += 1
-        value = text if quoted else text.strip()
+        named = _KEY.match(spec, at) if out[-1] else None
+        found = _VALUE.match(spec, named.end() if named else at)
+        assert found is not None  # it may be empty
+        quoted, at = found[1] is not None, found.end()
+        if spec[at : at + 1] not in ("", ",", ":"):
+            what = "text after a quoted value" if quoted else "a quote inside a value" if found[0] else "an open quote"
+            raise fail(what)
+        value = found[1].replace('""', '"') if quoted else found[0].strip()
         if not value and not quoted:
             raise fail("an empty part")
-        out[-1].append((key, value))
-        if i >= n:
+        out[-1].append((named[1].strip() if named else None, value))
+        if at == len(spec):
             return out
-        if spec[i] == ",":
+        if spec[at] == ",":
             out.append([])
-        i += 1
+        at += 1
 
 
 def quote(value: str) -> str:

@@ -1,12 +1,12 @@
-"""Types of settings (settings.py) of which a user may give more than the setting is: a text for a path, for example.
+"""Types of settings (settings.py): the names of rules, and types of which a user may give more than the setting is.
 
-data: Takes[Path | None, PathLike | None] = setting(None, "Folder of encoded data.")      a Path, or None
+data: Takes[Path | None, PathLike | None] = setting(None, "Folder of encoded data.")      a user may give a text
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Union, get_args
 
 Read = TypeVar("Read")
 Given = TypeVar("Given")
@@ -31,3 +31,9 @@ else:
 Percent: TypeAlias = Takes[str, str | float]  # a text such as 12.5 or 100/3
 Listed: TypeAlias = Takes[str, str | Sequence[str]]  # a text with commas
 Names: TypeAlias = Sequence[str]  # a tuple; a user may give a list, or a text with commas
+
+
+Mode = Literal["spacy", "unicode", "space"]  # how raw text is split into words
+MODES: tuple[str, ...] = get_args(Mode)
+Rule = Literal["marks", "period", "unit"]
+RULES: tuple[str, ...] = get_args(Rule)

@@ -13,14 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, lengths_of, offsets_of, segment_any
 from derivlang.core.arrow import list_array, to_arrow
+from derivlang.core.bare_batch import write_groups
 from derivlang.core.batch import Batch, realign
-from derivlang.core.groups import write_groups
 from derivlang.core.layers.base import Layer, Realignment
 from derivlang.core.lexicon import Lexicon
-from derivlang.core.list_rows import only_rows, take_rows
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema, answered_side
@@ -60,8 +60,8 @@ def to_table(
     for side, take in zip(schema.sides, rows, strict=True):
         if side.text is not None and texts is not None:
             out[side.text] = texts if straight else texts.take(to_arrow(take))
-        taken = unit_columns if straight else take_rows(unit_columns, take)
-        out |= {side.column(part): column for part, column in taken.items()}
+        at = to_arrow(take)
+        out |= {side.column(p): column if straight else column.take(at) for p, column in unit_columns.items()}
     answered = answered_side(schema)
     if source.grouped is not None and answered is not None:
         groups = write_groups(source.grouped, source.unit_words)
@@ -111,7 +111,7 @@ def _kept_labels(
                 unlike = rows[column]
             elif column in undone:
                 unlike = layer.differs(values, undone[column])
-            out[f"source_{column}"] = only_rows(values, unlike | lost)
+            out[f"source_{column}"] = pc.if_else(to_arrow(unlike | lost), values, pa.nulls(len(values), values.type))
     return out
 
 

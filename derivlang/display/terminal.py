@@ -12,9 +12,9 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from derivlang.core.errors import visible
 from derivlang.core.layers.constituents import PARSE
 from derivlang.core.layers.tag_schemes import tag as tag_of
-from derivlang.core.visible import visible
 from derivlang.display.arcs import arcs_of
 from derivlang.display.drawing import kinds_of
 from derivlang.display.linked import Line, LinkedLines

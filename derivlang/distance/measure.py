@@ -14,9 +14,9 @@ from derivlang.core.arrays import Bool, Int64, lengths_of, offsets_of
 from derivlang.core.batch import Batch
 from derivlang.core.keys import mix, sequence_keys
 from derivlang.core.lexicon import Lexicon
+from derivlang.core.names import split_name
 from derivlang.core.ngrams import Float64, Sentences, entropies, word_bits
 from derivlang.core.order import Order
-from derivlang.core.splits import split_name
 from derivlang.distance.reordering import MEANINGS, Reordering
 from derivlang.distance.settings import StatsOptions
 from derivlang.engine.batches import Source

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.splits import split_name
+from derivlang.core.names import split_name
 from derivlang.distance.match import LOCAL_WORDS, Family, Match, match, orders_of
 from derivlang.distance.measure import Figures, measure_set, measure_specs
 from derivlang.distance.settings import MatchOptions, StatsOptions

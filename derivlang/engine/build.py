@@ -20,7 +20,7 @@ import pyarrow as pa
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.messages import counted
-from derivlang.core.splits import split_name
+from derivlang.core.names import split_name
 from derivlang.engine.engines import in_processes, modules_of, run_tasks
 from derivlang.engine.job import Events, Job, Plan, ShardTask, count_vocabulary
 from derivlang.engine.manifest import Files, SplitResult, asked_of, manifest_of, plan_hash

@@ -18,8 +18,8 @@ from derivlang.core.batch import Batch
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
 from derivlang.core.policies import Policies
-from derivlang.core.rules import Rule
 from derivlang.core.schema import left_out
+from derivlang.core.takes import Rule
 from derivlang.core.to_table import to_table
 from derivlang.engine.vocabulary import TypeCounts, count_byte_order_marks, count_types
 from derivlang.engine.watch import FileStamp, unchanged

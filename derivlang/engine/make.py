@@ -10,8 +10,8 @@ from typing import Any
 
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import first_names
+from derivlang.core.names import split_name
 from derivlang.core.policies import warn_of_unused
-from derivlang.core.splits import split_name
 from derivlang.engine.build import build, over_own_source, summary
 from derivlang.engine.engines import check_main
 from derivlang.engine.job import Events, Job

@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.core.layers.registry import LAYERS
+from derivlang.core.layers.base import LAYERS
 from derivlang.core.policies import Policies
 from derivlang.core.sentences import RULE_VERSION
 from derivlang.core.settings import declared, typed
 from derivlang.core.version import __version__
 from derivlang.engine.job import Job, Plan
 from derivlang.engine.options import MakeOptions
-from derivlang.formats.registry import FORMATS
+from derivlang.formats.base import FORMATS
 from derivlang.parsing.registry import find_parser
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.request import SourceRequest

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from derivlang.core.policies import Policies
-from derivlang.core.rules import Rule
 from derivlang.core.settings import Settings, setting
-from derivlang.core.takes import Names
+from derivlang.core.takes import Names, Rule
 from derivlang.formats.places import OptionalPath
 
 

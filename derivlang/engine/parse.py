@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError
+from derivlang.core.names import split_name
 from derivlang.core.policies import warn_of_unused
 from derivlang.core.settings import typed
-from derivlang.core.splits import split_name
 from derivlang.engine.build import build, look_at_source, summary
 from derivlang.engine.engines import check_main
 from derivlang.engine.job import Events, Job

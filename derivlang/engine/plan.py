@@ -15,14 +15,13 @@ from typing import Any
 
 from derivlang.core.errors import DataError
 from derivlang.core.messages import first_names
+from derivlang.core.names import split_name
 from derivlang.core.schema import answered_side
 from derivlang.core.settings import typed
-from derivlang.core.splits import split_name
 from derivlang.engine.job import Job, Plan, ShardTask
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.watch import FileStamp
-from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.opening import packing_of
+from derivlang.formats.opening import WHOLE, Piece, packing_of
 from derivlang.formats.places import size_of as bytes_of_file
 from derivlang.formats.progress import stage
 from derivlang.sources import read

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.errors import DataError, StoreError, UsageError
-from derivlang.core.layers.registry import LAYERS
+from derivlang.core.layers.base import LAYERS
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.policies import Policies
@@ -37,10 +37,9 @@ from derivlang.core.version import __version__
 from derivlang.engine.job import Job, Plan, ShardTask
 from derivlang.engine.plan import stamp_of
 from derivlang.engine.watch import FileStamp
-from derivlang.formats.file_piece import Piece
-from derivlang.formats.opening import check_encoding
+from derivlang.formats.base import GENERATED, NO_FILES, find_format
+from derivlang.formats.opening import Piece, check_encoding
 from derivlang.formats.places import located
-from derivlang.formats.registry import GENERATED, NO_FILES, find_format
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.formats.spec_paths import files_of
 from derivlang.formats.store_errors import changed_file

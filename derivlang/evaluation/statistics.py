@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from derivlang.core.extras import module_of
+from derivlang.core.dependencies import module_of
 from derivlang.evaluation.formulas import Float64
 from derivlang.evaluation.influence import variance_of
 

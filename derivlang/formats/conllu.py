@@ -30,13 +30,19 @@ from derivlang.core.messages import counted, warn
 from derivlang.core.schema import UPOS, Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.conllu_checks import WordLines, check_ids, checked_heads
-from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.line_cuts import EMPTY, count_lines, cut_lines
-from derivlang.formats.opening import open_lines
+from derivlang.formats.lines import (
+    EMPTY,
+    begins_sentence,
+    columns_of,
+    count_lines,
+    cut_lines,
+    line_blocks,
+    split_columns,
+    word_values,
+)
+from derivlang.formats.opening import WHOLE, Piece, open_lines
 from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
-from derivlang.formats.sentence_lines import begins_sentence, line_blocks, word_values
-from derivlang.formats.tab_separated import columns_of, split_columns
 
 WORD_COLUMNS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 NODE_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from derivlang.core.errors import DataError, DerivlangError
 from derivlang.core.schema import UPOS
+from derivlang.formats.lines import line_blocks
 from derivlang.formats.opening import BOM, open_utf8
-from derivlang.formats.sentence_lines import line_blocks
 from derivlang.formats.tagged_columns import WHITE, begin
 
 _LOOKED_AT = 1 << 12  # bytes: a folder may have many files

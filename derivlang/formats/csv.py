@@ -4,7 +4,7 @@
     "He said ""no"".",2        ->    text 'He said "no".', label '2'
 
 All values are strings. Blank lines are skipped. Another delimiter than the comma is found where it is clear
-(`delimiter.py`). With a tab, this is TSV with quoting. A file is one task, as a line may stand within a field.
+(`header.py`). With a tab, this is TSV with quoting. A file is one task, as a line may stand within a field.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Format, Look, ReadOptions
-from derivlang.formats.delimiter import NAMES, find_delimiter
-from derivlang.formats.header import check_header, look_at_columns
+from derivlang.formats.header import NAMES, check_header, find_delimiter, look_at_columns
 from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, as_strings, in_tables

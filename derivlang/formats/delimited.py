@@ -24,13 +24,11 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats import csv
 from derivlang.formats.base import Format, Look, ReadOptions
-from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.header import LOOKED_AT, check_header, look_at_columns, looks_like_header, names_of
-from derivlang.formats.line_cuts import NEWLINE, count_lines, cut_lines
-from derivlang.formats.opening import empty_file, open_lines
+from derivlang.formats.lines import NEWLINE, columns_of, count_lines, cut_lines, join_columns, split_columns
+from derivlang.formats.opening import WHOLE, Piece, empty_file, open_lines
 from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, as_strings, in_tables
-from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
 
 
 def read(

@@ -25,9 +25,8 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.lexicon import SPECIALS, escape, unescape
 from derivlang.core.messages import counted
 from derivlang.core.parse_errors import parse_errors
-from derivlang.formats.opening import suffix_of
+from derivlang.formats.opening import read_whole, suffix_of
 from derivlang.formats.places import located
-from derivlang.formats.whole import read_whole
 
 Format = Literal["muse", "tsv", "json"]
 FORMATS: tuple[str, ...] = get_args(Format)

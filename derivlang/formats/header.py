@@ -1,7 +1,7 @@
-"""The names of the columns of a CSV or TSV file: as its header row or the user gives them.
+"""The delimiter of a CSV file, and the names of the columns of a CSV or TSV file.
 
-Nothing is guessed. If the user gives no names and the first row is not known to be a header, the error lists the
-options that decide it.
+The delimiter is the one that divides each of the first rows into as many fields. Nothing else is guessed. If the user
+gives no names and the first row is not known to be a header, the error lists the options that decide it.
 
     premise  hypothesis  label     a header: two of `KNOWN_NAMES`
     text  c0  c1  c2               a header: one, and numbered names
@@ -20,7 +20,7 @@ from typing import Any
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.schema import is_nli
 from derivlang.formats.base import SAMPLE, Look, ReadOptions
-from derivlang.formats.opening import empty_file, suffix_of
+from derivlang.formats.opening import empty_file, open_lines, suffix_of
 from derivlang.formats.rows import Rows
 
 KNOWN_NAMES = (
@@ -184,3 +184,61 @@ def _shown(fields: Sequence[str]) -> str:
     """Return the fields of a row for a message."""
     shown = ", ".join(repr(field if len(field) <= 40 else f"{field[:40]}…") for field in fields[:8])
     return shown if len(fields) <= 8 else f"{shown} and {len(fields) - 8} more"
+
+
+NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+
+
+def find_delimiter(path: Path, records: Callable[[Path, str], Iterator[list[str]]], asked: ReadOptions) -> str:
+    """Return the delimiter of a file. records: yields the fields of each row under a delimiter.
+
+    It is the comma if no row is divided. Raises DataError delimiter if several or none divide all rows alike.
+    """
+    if asked.delimiter is not None:
+        return asked.delimiter
+    _, line = next(iter(open_lines(path, asked.encoding)), (1, ""))
+    present = [delimiter for delimiter in NAMES if delimiter in line]
+    if present in ([], [","]) or len(asked.names) == 1:  # one name: each row is a text
+        return ","
+    rows = {delimiter: _rows(path, records, delimiter) for delimiter in present}
+    fit = [d for d in present if _alike(rows[d], len(asked.names))]
+    headers = [d for d in fit if looks_like_header(rows[d][0]) or not set(asked.columns).isdisjoint(rows[d][0])]
+    for clear in (fit, headers):
+        if len(clear) == 1:
+            return clear[0]
+    if "," in present and not fit:
+        return ","  # whose error names the first row with more or fewer fields
+    raise DataError(
+        f"the fields may be separated by {' or '.join(f'a {NAMES[d]}' for d in fit or present)}",
+        where=f"{path}:1",
+        fix=f"name the delimiter: --delimiter {_typed((fit or present)[0])}; or, if a row is one text, "
+        "--column-names text",
+        id="delimiter",
+    )
+
+
+def check_delimiter(value: str, where: str) -> str:
+    """Return a delimiter as a character; `tab` is one, too. Raises UsageError bad-value."""
+    character = {"tab": "\t", "\\t": "\t"}.get(value, value)
+    if len(character) != 1 or character in '"\r\n\0':
+        raise UsageError(
+            f"must be one character, or tab, got {value!r}", where=where, fix="for example ';'", id="bad-value"
+        )
+    return character
+
+
+def _rows(path: Path, records: Callable[[Path, str], Iterator[list[str]]], delimiter: str) -> Sequence[list[str]]:
+    try:
+        return list(islice(records(path, delimiter), LOOKED_AT))
+    except DataError:  # the quotation marks do not fit this delimiter
+        return []
+
+
+def _alike(rows: Sequence[list[str]], n_names: int) -> bool:
+    """Return whether all rows have as many fields, as many as names if there are some, and more than one."""
+    counts = {len(row) for row in rows}
+    return counts == {n_names} if n_names else len(counts) == 1 and counts != {1}
+
+
+def _typed(delimiter: str) -> str:
+    return "tab" if delimiter == "\t" else f"'{delimiter}'"

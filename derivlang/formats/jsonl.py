@@ -8,8 +8,10 @@
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -22,13 +24,12 @@ from derivlang.core.arrays import offsets_of
 from derivlang.core.arrow import array_of, is_string, list_array, scalar, string_array, to_numpy, whole
 from derivlang.core.errors import DataError
 from derivlang.core.keys import string_buffers
+from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import Schema
 from derivlang.core.unify import fits, place_of, plain, types_differ, unified
 from derivlang.formats.base import Format
-from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.json_text import load_json
-from derivlang.formats.line_cuts import count_full, count_lines, cut_lines, has_words
-from derivlang.formats.opening import open_lines
+from derivlang.formats.lines import count_full, count_lines, cut_lines, has_words
+from derivlang.formats.opening import WHOLE, Piece, open_lines
 from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
 
@@ -292,3 +293,40 @@ FORMAT = Format(
     count=count,
     types=types,
 )
+
+
+def load_json(text: str, where: Callable[[int], str], *, fix: str) -> Any:
+    """Return the value of a JSON text. where: returns `file:line` of a line, from 1.
+
+    Raises DataError: json, json-key (a key twice in one object).
+    """
+    with parse_errors(lambda: where(1), "JSON", id="json", fix=fix):
+        try:
+            return _DECODER.decode(text)
+        except json.JSONDecodeError as error:
+            what = f"column {error.colno}: this is not valid JSON: {error.msg}"
+            raise DataError(what, where=where(error.lineno), fix=fix, id="json") from None
+        except DataError as error:  # of the functions below, which do not know the file
+            error.where = where(1)
+            raise
+
+
+def _to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = Counter(name for name, _ in pairs)
+        twice = next(name for name in names if names[name] > 1)
+        what = f"an object has the key {twice!r} more than once"
+        raise DataError(what, fix="give each key one value", id="json-key")
+    return fields
+
+
+def _to_number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise DataError(f"{text} is not a number of JSON", fix="write null for no value", id="json")
+    return value
+
+
+# One decoder for all lines: `json.loads` with these arguments would make a new one each time.
+_DECODER = json.JSONDecoder(object_pairs_hook=_to_dict, parse_float=_to_number, parse_constant=_to_number)

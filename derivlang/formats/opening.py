@@ -3,6 +3,9 @@ r"""Opening a text file: its lines with their numbers, from plain, `.gz` and `.z
 A line ends at `\n` or `\r\n` only (not at U+2028, U+0085, `\x0b` …). A byte-order mark at the start is not part of the
 text.
 
+A compressed file of a few kilobytes can hold gigabytes, and a device may never end: both are read as a whole only up to
+a limit. A pipe is read once, so that `<(command)` works.
+
     list(open_lines("fr.txt.gz"))  ->  [(1, "le chat dort"), (2, ""), (3, "il dort")]
 """
 
@@ -12,19 +15,35 @@ import codecs
 import difflib
 import gzip
 import io
+import os
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.formats.file_piece import WHOLE, Piece
+from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.places import is_remote, located
 from derivlang.formats.progress import counted
 from derivlang.formats.recoding import AT_ONCE, Recoded, undecodable
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes [begin, end) of a plain file; end None: to the end. line: the number of lines before it."""
+
+    begin: int = 0
+    end: int | None = None
+    line: int = 0
+
+
+WHOLE = Piece()
+
 
 PACKED = (".gz", ".zst")
 # What stands at the head of a file in place of its content -> what that is, and the command that fetches the content.
@@ -308,3 +327,44 @@ def _near(path: Path) -> str:
         return f"check the path: the folder {folder} does not exist either"
     near = difflib.get_close_matches(path.name, [entry.name for entry in folder.iterdir()], n=3, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else f"list the files in {folder}"
+
+
+_MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the bytes of a file, decompressed.
+
+    Raises DataError: missing-file, directory, unreadable-file, truncated, too-large (above LIMIT, if compressed or no
+    regular file).
+    """
+    with parse_errors(str(path), "file", id="unreadable-file"), open_file(path) as file:
+        raw: BinaryIO = file
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raw = io.BytesIO(_bounded(file, path, "the device or pipe holds", "save what you mean to read as a file"))
+        head = raw.read(4)
+        raw.seek(0)
+        packing = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), packing_of(path))
+        if not packing:
+            return raw.read()
+        with unpacked(raw, path, packing) as stream:
+            return _bounded(
+                stream, path, "the compressed file expands to", "decompress it first, if it is what you mean to read"
+            )
+
+
+def utf8_text(path: Path) -> str:
+    """Return the text of a UTF-8 file, decompressed. Raises DataError encoding, with the line, or as `read_whole`."""
+    data = read_whole(path)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise DataError("the file is not UTF-8", where=f"{path}:{line}", id="encoding") from None
+
+
+def _bounded(stream: BinaryIO, path: Path, what: str, fix: str) -> bytes:
+    data = stream.read(LIMIT + 1)
+    if len(data) > LIMIT:
+        raise DataError(f"{what} more than {LIMIT >> 20} MiB", where=str(path), fix=fix, id="too-large")
+    return data

@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Format, Look, ReadOptions
-from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.opening import empty_file, open_file
+from derivlang.formats.opening import WHOLE, Piece, empty_file, open_file
 from derivlang.formats.places import located
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 

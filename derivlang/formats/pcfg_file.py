@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.formats.opening import empty_file
-from derivlang.formats.whole import utf8_text
+from derivlang.formats.opening import empty_file, utf8_text
 
 _EPSILON = 0.01  # as nltk.grammar.PCFG.EPSILON
 _SWITCH = re.compile(r"#\s*switch\s+(\d{1,3})\s*")

@@ -24,8 +24,7 @@ from derivlang.core.gaps import NOTHING, SPACE, USUAL, Gaps
 from derivlang.core.keys import string_buffers, strings_from
 from derivlang.core.reading import Splits
 from derivlang.formats.opening import BOM
-from derivlang.formats.unspaced import Undivided
-from derivlang.formats.words import Splitter
+from derivlang.formats.words import Splitter, Undivided
 
 # White space as `str.isspace` sees it, listed because Unicode's categories, and Arrow's, may change.
 ASCII_SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f "

@@ -4,15 +4,18 @@
     located("file:///a/b.txt")    ->  Path("/a/b.txt")
     located("s3://bucket/a.txt")  ->  RemotePath("s3://bucket/a.txt")
 
+A text may also be a name: `syn:fr` names a grammar, `syn:my/fr.grammar.tsv` is a file (`is_path`).
 Help pages load this module, and local paths need nothing else: the packages of stores are imported with the first URL.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, wraps
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from stat import S_ISREG
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from derivlang.core.errors import UsageError
 from derivlang.core.takes import Takes
@@ -108,7 +111,7 @@ def _check_parts(url: str, protocol: str) -> None:
 
 def _check_packages(protocol: str) -> None:
     """Raise UsageError if nothing reads a protocol, or if packages are missing that read it."""
-    from derivlang.core.extras import require  # imported late: help pages do not need it
+    from derivlang.core.dependencies import require  # imported late: help pages do not need it
 
     what, extra = f"{protocol}://", _EXTRAS.get(protocol, "urls")
     own = {"s3": ("s3fs",), "gcs": ("gcsfs",)}.get(extra, ())
@@ -132,3 +135,42 @@ def _check_packages(protocol: str) -> None:
             what, fix = f"{what} needs a package that is not installed", f"fsspec says: {told}"
             raise UsageError(what, fix=fix, id="missing-package") from None
         raise UsageError(f"{what} needs {package}", fix=f"pip install {package}", id="missing-package") from None
+
+
+Read = TypeVar("Read")
+
+
+def is_path(text: str | Path, kind: Literal["file", "folder"]) -> bool:
+    """Return whether a text that may also be a name is the path of something that exists.
+
+    A "file" is anything there that is not a folder, so pipes and devices count. A text that no path can be (too long,
+    or with a NUL character) is a name. A text with no such path may still be meant as one: what its reader does not
+    know as a name, and a path's separator or suffix gives away, is reported as a missing file.
+    """
+    path = Path(text)
+    try:
+        return path.is_dir() if kind == "folder" else path.exists() and not path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def stamp_of(path: str | Path) -> tuple[int, int]:
+    """Return two numbers that change with the content of a file, (0, 0) if it cannot be looked up.
+
+    Reading a pipe changes its times, and it can be read once: a pipe has the numbers of its device.
+    """
+    try:
+        stat = Path(path).stat()
+    except (OSError, ValueError):
+        return 0, 0
+    return (stat.st_mtime_ns, stat.st_size) if S_ISREG(stat.st_mode) else (stat.st_dev, stat.st_ino)
+
+
+def once_per_version(read: Callable[[Path], Read]) -> Callable[[str], Read]:
+    """Return a reader that reads a file once per process and version of the file; it keeps the last few."""
+
+    @lru_cache(maxsize=16)
+    def cached(file: str, *stamp: int) -> Read:
+        return read(Path(file))
+
+    return wraps(read)(lambda file: cached(str(file), *stamp_of(file)))

@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from derivlang.core.arrow import filled
 from derivlang.core.errors import DataError, DerivlangError
-from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.opening import empty_file
+from derivlang.formats.opening import WHOLE, Piece, empty_file
 
 Item = TypeVar("Item")
 

@@ -24,7 +24,7 @@ from derivlang.core.layers.answers import ANSWERS
 from derivlang.core.messages import first_names, warn
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
-from derivlang.formats.json_text import load_json
+from derivlang.formats.jsonl import load_json
 from derivlang.formats.opening import empty_file, read_text
 from derivlang.formats.places import located
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows

@@ -30,14 +30,20 @@ from derivlang.core.errors import DataError, DerivlangError
 from derivlang.core.messages import warn
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
-from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.header import looks_like_header
-from derivlang.formats.line_cuts import count_lines, cut_lines
-from derivlang.formats.opening import open_lines, suffix_of
+from derivlang.formats.lines import (
+    LineBlock,
+    columns_of,
+    count_lines,
+    cut_lines,
+    join_columns,
+    line_blocks,
+    split_columns,
+    word_values,
+)
+from derivlang.formats.opening import WHOLE, Piece, open_lines, suffix_of
 from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
-from derivlang.formats.sentence_lines import LineBlock, line_blocks, word_values
-from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
 from derivlang.formats.tagged_columns import TAG, WHITE, TaggedColumns, begin, ends_with_tag, is_numbers, is_tag
 
 DOCUMENT_MARK = "-DOCSTART-"  # CoNLL 2003: a line that begins so is read as an empty one

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from derivlang.formats.sentence_lines import LineBlock
+from derivlang.formats.lines import LineBlock
 
 LINES_LOOKED_AT = 100
 WHITE = " \t\r\v\f"  # at the end of a line it means nothing

@@ -18,9 +18,8 @@ from derivlang.core.arrays import Int64
 from derivlang.core.keys import strings_from
 from derivlang.core.schema import TEXT
 from derivlang.formats.base import Format, Look, ReadOptions
-from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.line_cuts import NEWLINE, count_full, count_lines, cut_lines, ended, full_lines, has_words
-from derivlang.formats.opening import BOM, suffix_of, whole_lines
+from derivlang.formats.lines import NEWLINE, count_full, count_lines, cut_lines, ended, full_lines, has_words
+from derivlang.formats.opening import BOM, WHOLE, Piece, suffix_of, whole_lines
 from derivlang.formats.rows import Rows
 
 

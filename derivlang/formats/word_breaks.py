@@ -63,11 +63,6 @@ _WORD = re.compile(
     """,
     re.VERBOSE,
 )
-# Each of these at an end of a piece is a word by itself.
-_EDGES = '.,:;!?()[]"“”«»…،؛؟'
-_LATER = re.compile("[^\0-\u0dff]")  # beyond Latin, Cyrillic, Arabic …, whose letters have one property
-# The same as _WORD for ASCII, which most pieces are, five times as fast.
-_ASCII_WORD = re.compile(r"\w+(?:(?:(?<=[A-Za-z])[:.'](?=[A-Za-z])|(?<=\d)[,;.'](?=\d))\w+)*|.", re.ASCII | re.DOTALL)
 
 
 class _Properties(dict[int, str]):
@@ -91,14 +86,6 @@ _PROPERTIES = _Properties()
 
 def unicode_words(piece: str) -> list[str]:
     """Return the words of a piece without white space, in order; joined, they are the piece."""
-    if piece.isalpha() and not _LATER.search(piece):
-        return [piece]
-    if piece.isascii():
-        return _ASCII_WORD.findall(piece)
-    letters = piece.strip(_EDGES)
-    if letters.isalpha() and not _LATER.search(letters):
-        begin = piece.index(letters)
-        return [*piece[:begin], letters, *piece[begin + len(letters) :]]
     letters = piece.translate(_PROPERTIES)
     if "E" not in letters and "Z" not in letters:
         return [piece[word.start() : word.end()] for word in _WORD.finditer(letters)]

@@ -6,23 +6,169 @@ spaCy's tokenizer strips punctuation marks one by one and searches the whole res
 search, and pieces longer than any word are cut beforehand.
 
     Splitter("spacy", "en").words("(don't)")  ->  ["(", "do", "n't", ")"]
+
+In a script without spaces between words, a line is undivided if most of its letters are of the script and its words
+are longer than the words of the language are on average. Word rules that need spaces leave such a line as one word or a
+few, which no order can move.
+
+    我喜欢猫。       --lang en   ->   我喜欢猫 。         undivided: a word of 4 letters
+    我喜欢猫。       --lang zh   ->   我 喜 欢 猫 。
+    我 喜欢 猫 。    --lang en   ->   我 喜欢 猫 。        divided by its spaces
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from derivlang.core.arrays import Int32, Int64, expand_ranges, offsets_of
+from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.errors import DataError, UsageError, unknown
+from derivlang.core.keys import string_buffers
 from derivlang.core.lexicon import SPECIALS
-from derivlang.core.rules import MODES, Mode
-from derivlang.formats.unspaced import WITH_RULES, rules_for
+from derivlang.core.messages import counted, warn
+from derivlang.core.takes import MODES, Mode
+
+_BY_A_TOOL = "divide its words with a tool for the language, put spaces between them, and pass --words space"
+
+
+@dataclass(frozen=True, slots=True)
+class Unspaced:
+    """A language without spaces between words.
+
+    code: its ISO code. letters: a class of a regular expression. least: letters of a word, on average over a line, from
+    which on the line is undivided: about twice those in running text. rules: what divides its words.
+    """
+
+    code: str
+    name: str
+    letters: str
+    least: int
+    rules: str
+
+
+# Words of running text have 1.7 letters on average in Chinese, 2 in Japanese, 4 to 6 in the others, with vowel signs.
+LANGUAGES = (
+    Unspaced(
+        "ja", "Japanese", "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9d", 3,
+        'pass --lang ja, which needs `pip install "spacy[ja]"`',
+    ),
+    Unspaced("th", "Thai", "\u0e00-\u0e7f", 6, 'pass --lang th, which needs `pip install "spacy[th]"`'),
+    Unspaced("lo", "Lao", "\u0e80-\u0eff", 6, _BY_A_TOOL),
+    Unspaced("bo", "Tibetan", "\u0f00-\u0fff", 8, _BY_A_TOOL),
+    Unspaced("my", "Burmese", "\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f", 8, _BY_A_TOOL),
+    Unspaced("km", "Khmer", "\u1780-\u17ff", 8, _BY_A_TOOL),
+    Unspaced(
+        "zh", "Chinese", "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f", 3,
+        f"pass --lang zh, which makes each character a word, or {_BY_A_TOOL} (jieba and spacy-pkuseg are such tools)",
+    ),
+)  # fmt: skip
+WITH_RULES = {"ja": ("ja", "zh"), "zh": ("zh", "ja"), "th": ("th",)}  # what spaCy's tokenizers of a language divide
+# Compiled when they are first used: that takes 5 ms, and many texts need none of them.
+_ANY = f"[{''.join(language.letters for language in LANGUAGES)}]"
+_SHOWN = 30  # characters of a line in a message
+
+
+def rules_for(code: str) -> str | None:
+    """Return what divides the words of a language without spaces, None for any other language."""
+    return next((language.rules for language in LANGUAGES if language.code == code), None)
+
+
+def language_of(text: str) -> Unspaced | None:
+    """Return the language without spaces that text is in, or None. Kanji without kana are Chinese."""
+    return next((language for language in LANGUAGES if re.search(f"[{language.letters}]", text)), None)
+
+
+class Undivided:
+    """Finds undivided lines among the lines that a splitter has read.
+
+    divides: codes of the languages whose words the splitter finds without spaces. strict: whether undivided lines are
+    an error if they are half of all or more; fewer are a warning. Otherwise only half or more are a warning: words
+    that are divided by spaces were divided by the user.
+    """
+
+    def __init__(self, divides: Sequence[str], *, strict: bool):
+        self._divides, self._strict = divides, strict
+        self._warned = False
+        self._lines = self._undivided = 0
+
+    def check(self, pieces: pa.Array, codes: Int32, cuts: Int64, place: Callable[[int], str] | None = None) -> None:
+        """Look at further lines. Raise DataError undivided-text, or warn once, if some are undivided.
+
+        codes: int32[P], into distinct pieces, Arrow strings. cuts: int64[L + 1], piece offsets of the lines. place:
+        returns the place of a line, for the error.
+        """
+        self._lines += int(np.count_nonzero(cuts[1:] > cuts[:-1]))
+        if string_buffers(pieces)[0].tobytes().isascii():
+            return
+        some = np.flatnonzero(to_numpy(pc.match_substring_regex(pieces, _ANY)))
+        if not some.size:
+            return
+        # Three numbers for each piece, as `_figures_of` returns them.
+        of_pieces = np.zeros((3, len(pieces)), np.int32)
+        of_pieces[1] = to_numpy(pc.utf8_length(pieces))
+        for i, piece in zip(some.tolist(), pieces.take(to_arrow(some)).to_pylist(), strict=True):
+            of_pieces[:, i] = self._figures_of(piece)
+        hits = np.flatnonzero((of_pieces[0] > 0).take(codes, mode="clip"))
+        lines = np.unique(np.searchsorted(cuts, hits, "right") - 1)  # few, or none, in text of other languages
+        sizes = cuts[lines + 1] - cuts[lines]
+        figures = of_pieces[:, codes[expand_ranges(cuts[lines], sizes)]]
+        # Running sums of the three figures at the ends of the lines; their differences are the sums of each line.
+        sums = np.stack([offsets_of(column) for column in figures])[:, offsets_of(sizes)]
+        letters, total, least = sums[:, 1:] - sums[:, :-1]
+        undivided = lines[(2 * letters > total) & (letters >= least)]
+        self._undivided += len(undivided)
+        many = 2 * self._undivided >= self._lines
+        refused = many and self._strict
+        if not len(undivided) or not (refused or ((many or self._strict) and not self._warned)):
+            return
+        line = slice(cuts[undivided[0]], cuts[undivided[0] + 1])
+        text = " ".join(pieces.take(to_arrow(codes[line])).to_pylist())
+        language = language_of(text)
+        assert language is not None
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        if refused:
+            raise DataError(
+                f"the words of {language.name} text are not divided: {shown!r} would stay as it is",
+                where=place(int(undivided[0])) if place else None,
+                fix=f"{language.rules}; if each line is one word, --words space says so",
+                id="undivided-text",
+            )
+        self._warned = True
+        how = (
+            language.rules
+            if self._strict or language.code not in WITH_RULES
+            else f"not --words space: {language.rules}"
+        )
+        warn(
+            f"the words of {counted(len(undivided), 'line')} of {language.name} text are not divided, "
+            f"such as {shown!r}; to divide them, {how}"
+        )
+
+    def _figures_of(self, piece: str) -> tuple[int, int, int]:
+        """Return the letters of languages without spaces, all letters, and how many the first would be if undivided.
+
+        A run of such letters counts as one word: rules for other languages divide it nowhere, or anywhere.
+        """
+        letters = least = 0
+        for run in re.findall(f"{_ANY}+", piece):
+            language = language_of(run)
+            if language is not None and language.code not in self._divides:
+                letters += len(run)
+                least += language.least
+        return letters, max(letters, sum(map(str.isalnum, piece))), least
+
 
 _SPECIAL = re.compile("(" + "|".join(re.escape(token) for token in SPECIALS) + ")")
 

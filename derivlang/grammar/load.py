@@ -14,7 +14,7 @@ from pathlib import Path
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.spec_files import Named, Parts
-from derivlang.formats.paths import is_path
+from derivlang.formats.places import is_path
 from derivlang.grammar import counts, orm
 from derivlang.grammar.counts import Counts
 from derivlang.grammar.grammar import Grammar, read_grammar

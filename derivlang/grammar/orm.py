@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.formats.whole import utf8_text
+from derivlang.formats.opening import utf8_text
 from derivlang.grammar.weights import KINDS, LARGEST, LONGEST_SEQUENCE, PUBLISHED, Features, Weights
 
 SUFFIXES = (".orm", ".orm.gz")

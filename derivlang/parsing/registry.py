@@ -13,7 +13,7 @@ from pathlib import Path
 
 from derivlang.core.errors import UsageError
 from derivlang.core.plugins import Registry
-from derivlang.formats.paths import is_path
+from derivlang.formats.places import is_path
 from derivlang.parsing.base import Parser
 
 BUNDLED = {"en": ("english", "english-light")}  # language -> its parsers in this package, the default first

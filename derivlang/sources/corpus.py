@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from derivlang.core.lexicon import Lexicon
-from derivlang.core.rules import Mode
+from derivlang.core.names import SPLITS, split_of
 from derivlang.core.schema import Schema
 from derivlang.core.spec_files import FilePolicy, no_file
-from derivlang.core.splits import SPLITS, split_of
-from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.registry import NO_FILES
+from derivlang.core.takes import Mode
+from derivlang.formats.base import NO_FILES
+from derivlang.formats.opening import WHOLE, Piece
 from derivlang.formats.words import Splitter
 
 
@@ -45,7 +45,7 @@ class FileSpan:
 class Corpus:
     """A source that was found.
 
-    format: of its files (`formats/registry.py`), or `hub`, `generated` or `derived`. words: how raw sides are split
+    format: of its files (`formats/base.py`), or `hub`, `generated` or `derived`. words: how raw sides are split
     (`space` for tokenised text). options: for the reader of its format. layout: for the writer, so that `undo` writes
     the same form. aliases: names of columns in other releases, with the names that the schema uses. language_column:
     holds the language of each row; only rows of rows_language are read, whatever language the user says the text is in.

@@ -21,18 +21,17 @@ from derivlang.core.arrow import whole
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.layers.tag_schemes import SchemeSearch
 from derivlang.core.messages import warn
+from derivlang.core.names import split_of
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import UNDECIDED
 from derivlang.core.settings import typed
-from derivlang.core.splits import split_of
 from derivlang.core.structure import conform, value_lists
 from derivlang.core.unify import bring, plain
-from derivlang.formats.base import ReadOptions
+from derivlang.formats.base import ReadOptions, candidates, find_format, format_of
 from derivlang.formats.contents import check_contents
-from derivlang.formats.delimiter import check_delimiter
+from derivlang.formats.header import check_delimiter
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.places import PathLike, is_remote, located
-from derivlang.formats.registry import candidates, find_format, format_of
 from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.doubts import is_not_english, is_wrapped

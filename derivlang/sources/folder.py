@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from derivlang.core.errors import DataError
 from derivlang.core.messages import counted, warn
-from derivlang.core.splits import split_of, usual_spelling
-from derivlang.formats.opening import suffix_of, unpacked_name
+from derivlang.core.names import split_of, usual_spelling
+from derivlang.formats.base import format_names, suffixes
+from derivlang.formats.opening import PACKED, suffix_of, unpacked_name
 from derivlang.formats.places import below, is_remote
-from derivlang.formats.registry import format_names, suffixes
 
 OF_A_SET = ("derivlang.json", ".derivlang")  # the manifest, and what is kept of a set until it is finished
 _RECORDS = ("run.json", "study.json", "report.json", "data.json", "derivlang-tokenizer.json")  # of whole folders
@@ -151,3 +151,26 @@ def name_of_path(path: Path) -> str:
 def _printable(name: str) -> str:
     """Return a file name for the manifest: bytes that are not UTF-8 become `\\xff`."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    """Return the files of the first pattern that has some below the folder, or in it if the pattern names it, too.
+
+    data: text/wikitext-2/wiki.test.tokens     data/text: the same     data/text/wikitext-2: the same
+    """
+    if matches := _first_matches(folder, patterns):
+        return matches
+    here = Path(os.path.abspath(folder))  # noqa: PTH100 (a link keeps its name, which the pattern may have)
+    deepest = max(pattern.count("/") for pattern in patterns)
+    for above in here.parents[:deepest]:
+        if matches := [path for path in _first_matches(above, patterns) if path.is_relative_to(here)]:
+            return matches
+    return []
+
+
+def _first_matches(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    """Return the files that match the first pattern that any file does, plain before gz and zst. `*` may be in it."""
+    for pattern in patterns:
+        if matches := [path for suffix in ("", *PACKED) for path in sorted(folder.glob(pattern + suffix))]:
+            return matches
+    return []

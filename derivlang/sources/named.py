@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.names import SPLITS
 from derivlang.core.plugins import Registry
-from derivlang.core.rules import Mode
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
-from derivlang.core.splits import SPLITS
+from derivlang.core.takes import Mode
 from derivlang.formats.conllu import MEANING as CONLLU
 from derivlang.formats.squad import MEANING as SQUAD
 from derivlang.sources.corpus import Corpus, CorpusFile
-from derivlang.sources.patterns import matching
+from derivlang.sources.folder import matching
 
 Patterns = Mapping[str, tuple[str, ...]]  # of the files of each split
 WIKIANN = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
@@ -338,7 +338,7 @@ _NAMED = (
 SOURCES: Registry[NamedSource] = Registry(
     "source",
     NamedSource,
-    {**{named.name: named for named in _NAMED}, "source": "derivlang.sources.generated.registry:generated"},
+    {**{named.name: named for named in _NAMED}, "source": "derivlang.sources.generated.base:generated"},
     fix="a path to a file or folder works too",
 )
 

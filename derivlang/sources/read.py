@@ -22,11 +22,10 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.reading import Splits, joined, to_batch
 from derivlang.core.schema import Schema, answered_side, left_out
 from derivlang.core.unify import bring
-from derivlang.formats.base import Format
-from derivlang.formats.file_piece import WHOLE, Piece
+from derivlang.formats.base import GENERATED, Format, find_format
 from derivlang.formats.objects import opened
+from derivlang.formats.opening import WHOLE, Piece
 from derivlang.formats.pieces import Splitting
-from derivlang.formats.registry import GENERATED, find_format
 from derivlang.formats.rows import Rows, together, whole_runs
 from derivlang.formats.words import Splitter
 from derivlang.sources.corpus import Corpus, CorpusFile, FileSpan

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from derivlang.core.errors import UsageError
-from derivlang.core.rules import Mode
 from derivlang.core.settings import Settings, setting, typed
-from derivlang.core.takes import Names
+from derivlang.core.takes import Mode, Names
 from derivlang.formats.places import OptionalPath
 
 

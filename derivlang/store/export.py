@@ -34,11 +34,11 @@ from derivlang.core.layers.tag_schemes import IOB2
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import Schema
 from derivlang.formats import bracketed, conllu, csv, delimited, jsonl, squad, tagged
+from derivlang.formats.base import FORMATS as FILE_FORMATS
+from derivlang.formats.base import NO_FILES, find_format, suffixes
 from derivlang.formats.base import Format as FileFormat
 from derivlang.formats.objects import closed
 from derivlang.formats.opening import packing_of
-from derivlang.formats.registry import FORMATS as FILE_FORMATS
-from derivlang.formats.registry import NO_FILES, find_format, suffixes
 from derivlang.store.files import held_file, writing
 from derivlang.store.manifest import Derived, Loaded, load
 from derivlang.store.settings import ExportOptions

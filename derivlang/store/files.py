@@ -30,9 +30,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import StoreError, UsageError, visible
 from derivlang.core.messages import warn
-from derivlang.core.visible import visible
 from derivlang.formats.places import is_remote
 from derivlang.store.disk import create, disk, held, locked, stage_lock_of, stage_of
 from derivlang.store.listing import file_hash

@@ -19,15 +19,15 @@ import pyarrow as pa
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DerivlangError, LayerError, StoreError
 from derivlang.core.from_table import from_table
-from derivlang.core.layers.registry import LAYERS
+from derivlang.core.layers.base import LAYERS
 from derivlang.core.lexicon import Lexicon
+from derivlang.core.names import split_name
 from derivlang.core.order import Order
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.plugins import Registry
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
 from derivlang.core.seal import is_intact, sealed
-from derivlang.core.splits import split_name
 from derivlang.formats.opening import is_utf8
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.formats.spec_paths import files_of

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError
+from derivlang.formats.base import NO_FILES, find_format, suffixes
 from derivlang.formats.opening import suffix_of
-from derivlang.formats.registry import NO_FILES, find_format, suffixes
 from derivlang.store.export import undo
 from derivlang.store.folders import replace_folder
 from derivlang.store.manifest import Derived

@@ -21,10 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrow import decoded, to_arrow, to_numpy
+from derivlang.core.arrow import decoded, differs, to_arrow, to_numpy
 from derivlang.core.articles import ArticleCount
 from derivlang.core.batch import Batch
-from derivlang.core.compare import differs
 from derivlang.core.errors import DerivlangError, LayerError
 from derivlang.core.from_table import from_table
 from derivlang.core.keys import string_buffers

@@ -23,8 +23,8 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
+from derivlang.core.names import slug
 from derivlang.core.settings import text_of
-from derivlang.core.slug import slug
 from derivlang.evaluation.settings import tasks_and_measures
 from derivlang.studies.commands import LANGUAGES, Level
 from derivlang.training.language import Language, read_languages

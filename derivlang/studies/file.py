@@ -29,7 +29,7 @@ from typing import Any
 from derivlang.core.errors import DerivlangError, UsageError, unknown
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.settings import text_of
-from derivlang.formats.paths import is_path
+from derivlang.formats.places import is_path
 from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
 from derivlang.studies.cells import Axis, Cell, Grid, cells_of, languages_of, linked, named_in, with_needs, with_paths

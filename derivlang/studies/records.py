@@ -22,9 +22,9 @@ from derivlang.evaluation.finetune_settings import RULES, FinetuneSettings
 from derivlang.evaluation.plan import FORMAT, STUDY, StudyPlan, read_plan
 from derivlang.evaluation.results import EVALUATION
 from derivlang.evaluation.verify import verify_run
+from derivlang.formats.base import suffixes
 from derivlang.formats.opening import suffix_of
-from derivlang.formats.paths import is_path
-from derivlang.formats.registry import suffixes
+from derivlang.formats.places import is_path
 from derivlang.grammar.load import files_of_pair
 from derivlang.store.files import writing
 from derivlang.store.listing import file_hash

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, group_of, lengths_of, offsets_of, owners, sorting
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, group_of, lengths_of, offsets_of, owners
 from derivlang.core.layers.tree import parents
 
 
@@ -62,7 +62,7 @@ class Forest:
     @cached_property
     def by_level(self) -> Int64:
         """int64[n]: the nodes by depth, and in surface order at each depth."""
-        return sorting(self.depth)
+        return np.argsort(self.depth, kind="stable")
 
     @cached_property
     def above(self) -> Int64:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, sorting
+from derivlang.core.arrays import Bool, Int64
 from derivlang.core.batch import Batch
 from derivlang.core.brackets import Constituents
 from derivlang.core.errors import LayerError
@@ -68,5 +68,5 @@ def children_of(phrases: Phrases) -> tuple[Int64, Int64]:
     """Return (int64[K + 1] offsets, int64[E] nodes): the children of each constituent, in surface order."""
     parent = phrases.forest.parent
     child = np.flatnonzero(parent >= 0)
-    by = child[sorting(parent[child])]
+    by = child[np.argsort(parent[child], kind="stable")]
     return np.searchsorted(parent[by], np.append(phrases.nodes, len(parent))), by

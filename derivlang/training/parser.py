@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from derivlang.core.dependencies import require
 from derivlang.core.errors import DataError, StoreError, UsageError
-from derivlang.core.extras import require
 from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.watch import FileStamp, unchanged
 from derivlang.formats.progress import stage

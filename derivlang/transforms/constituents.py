@@ -22,8 +22,8 @@ from derivlang.core.layers.constituents import PARSE
 from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
-from derivlang.formats.paths import once_per_version
 from derivlang.formats.pcfg_file import Rule, Symbol, check_switches, grammar_path, grammars, read_rules
+from derivlang.formats.places import once_per_version
 from derivlang.syntax.phrase_labels import check_tags, children_of, labelled, with_child
 from derivlang.syntax.phrases import Phrases, phrase_order, phrases_of
 from derivlang.transforms.base import Transform

@@ -42,12 +42,11 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Bool, Float64, Int64, UInt64, lengths_of, offsets_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError
-from derivlang.core.keys import Draws, codepoints, fractions, from_codepoints, hash_types
+from derivlang.core.keys import Draws, TypeIndex, codepoints, fractions, from_codepoints, hash_types
 from derivlang.core.lexicon import TypeMap, escape, unescape
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
-from derivlang.core.type_index import TypeIndex
-from derivlang.formats.paths import once_per_version
+from derivlang.formats.places import once_per_version
 from derivlang.formats.word_lists import read_word_list
 from derivlang.transforms.base import Transform, if_many
 from derivlang.transforms.letters import LetterModel, in_case, is_capitals, letters

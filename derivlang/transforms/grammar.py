@@ -31,7 +31,7 @@ from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
-from derivlang.formats.paths import once_per_version
+from derivlang.formats.places import once_per_version
 from derivlang.grammar.weight_table import N_MIDDLE, WeightTable, is_punct, random_table, read_table
 from derivlang.syntax.block import TreeBlock
 from derivlang.syntax.forest import Forest

@@ -34,7 +34,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.formats.dictionary import Dictionary, read_dictionary
-from derivlang.formats.paths import is_path, stamp_of
+from derivlang.formats.places import is_path, stamp_of
 from derivlang.transforms.base import Transform
 from derivlang.transforms.letters import in_case
 

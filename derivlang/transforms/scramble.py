@@ -27,10 +27,9 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
-from derivlang.core.keys import Draws, hash_types
+from derivlang.core.keys import Draws, TypeIndex, hash_types
 from derivlang.core.lexicon import TypeMap, pair_rows, read_pair_rows, special_types
 from derivlang.core.spec import param
-from derivlang.core.type_index import TypeIndex
 from derivlang.transforms.base import Transform, if_many
 
 Within = Literal["any", "length", "frequency"]

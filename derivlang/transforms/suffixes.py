@@ -40,8 +40,8 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
-from derivlang.formats.paths import once_per_version
-from derivlang.formats.whole import utf8_text
+from derivlang.formats.opening import utf8_text
+from derivlang.formats.places import once_per_version
 from derivlang.grammar.labels import V2_RELATIONS
 from derivlang.syntax.arguments import INDIRECT, OBJECT, SUBJECT, Arguments, arguments_of
 from derivlang.syntax.words import see

@@ -30,7 +30,7 @@ from derivlang.core.errors import UsageError, unknown
 from derivlang.core.keys import Draws
 from derivlang.core.spec import param, text_of
 from derivlang.core.spec_files import parts_of
-from derivlang.formats.paths import is_path
+from derivlang.formats.places import is_path
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import GRAMMARS, SUBSTRATES, load_counts, load_grammar, shipped

@@ -37,10 +37,9 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Bool, Int64, UInt64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError, unknown
-from derivlang.core.keys import Draws, codepoints, draw, from_codepoints, hash_types, text_key
+from derivlang.core.keys import Draws, TypeIndex, codepoints, draw, from_codepoints, hash_types, text_key
 from derivlang.core.lexicon import SPECIALS, TypeMap, escape, unescape
 from derivlang.core.spec import param
-from derivlang.core.type_index import TypeIndex
 from derivlang.transforms.base import MANY_PERCENT, Transform
 from derivlang.transforms.scripts import CLONES, PRIVATE, Script, load_script, offset_name, script_names
 

@@ -94,7 +94,7 @@ def corpus(folder: Path, name: str, data: bytes, **options: object) -> str | Non
     from derivlang.core.from_table import from_table
     from derivlang.core.lexicon import Lexicon
     from derivlang.core.to_table import to_table
-    from derivlang.formats.file_piece import WHOLE
+    from derivlang.formats.opening import WHOLE
     from derivlang.sources.corpus import FileSpan
     from derivlang.sources.read import Reading, batches, count_documents
 
@@ -165,13 +165,13 @@ _CSV = b'text,label\n"A ""b"", c",x\nAnn runs.,y\n"two\nlines",x\n' * 2
 
 
 @reader("csv", "text", lambda: [_CSV, _CSV.replace(b",", b";"), b"text,c0,c1,c2\nA b.,1,2,3\n"], "formats.csv",
-        "formats.delimiter")  # fmt: skip
+        "formats.header")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.csv", data)
 
 
 @reader("jsonl", "jsonl", lambda: [_json_lines(), *map(_as_json_lines, _structured())], "formats.jsonl",
-        "formats.json_text", "core.structure")  # fmt: skip
+        "core.structure")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.jsonl", data, words="space")
 
@@ -430,7 +430,7 @@ def _grammar_seed() -> list[bytes]:
     return [b"".join(line for line in seed.splitlines(True) if not line.startswith(b"# weights"))]
 
 
-@reader("grammar", "text", _grammar_seed, "grammar.grammar", "formats.whole")
+@reader("grammar", "text", _grammar_seed, "grammar.grammar", "formats.opening")
 def _(folder: Path, data: bytes) -> str | None:
     return _grammar(folder / "x.grammar.tsv", data)
 
@@ -484,10 +484,10 @@ def _(folder: Path, data: bytes) -> str | None:
     "word counts",
     "text",
     lambda: [b"word\tcount\nthe\t129\n\\\\\t3\n", b"source\tderived\tcount\na\tb\t2\n"],
-    "formats.word_counts",
+    "formats.word_lists",
 )
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.formats.word_counts import read_counts
+    from derivlang.formats.word_lists import read_counts
 
     path = folder / "x.tsv"
     path.write_bytes(data)

@@ -5,5 +5,5 @@ tree      heads, relations, multiword tokens      spans     entities in BIO / IO
 values    one value per record (labels, ids)        answers   character spans of SQuAD-style sets
 parse     a parser's tags and trees                constituents  trees in brackets
 
-`registry.py` finds a kind by its name in a schema; `base.py` says what a layer is.
+`base.py` says what a layer is, and finds a kind by its name in a schema.
 """

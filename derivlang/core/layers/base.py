@@ -1,4 +1,4 @@
-"""Layer: an annotation of the words of a batch. A new kind is a subclass in one file, and a line in the registry.
+"""Layer: an annotation of the words of a batch. A new kind is a subclass in one file, and a line in `LAYERS`.
 
     read      the layer, from the columns of a labelled table
     restore   the layer, from the columns that `columns` wrote
@@ -25,12 +25,12 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int32, Int64, owners
-from derivlang.core.arrow import list_array, to_arrow
+from derivlang.core.arrow import differs, list_array, to_arrow
 from derivlang.core.bare_batch import BareBatch
-from derivlang.core.compare import differs
 from derivlang.core.layers.labels import Labels
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
+from derivlang.core.plugins import Registry
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field
 
@@ -145,3 +145,26 @@ def record_lists(batch: BareBatch, values: pa.Array, side: int = 0) -> pa.Array:
     if len(rows) == len(units) and (rows[1:] > rows[:-1]).all():
         return units
     return units.take(to_arrow(rows))
+
+
+LAYERS: Registry[type[Layer]] = Registry(
+    "layer",
+    Layer,
+    {
+        "answers": "derivlang.core.layers.answers:Answers",
+        "constituents": "derivlang.core.layers.constituents:ConstituentTrees",
+        "entities": "derivlang.core.layers.spans:Spans",
+        "heads": "derivlang.core.layers.tree:Heads",
+        "misc": "derivlang.core.layers.misc:Misc",
+        "parsed-tags": "derivlang.core.layers.parse:ParsedTags",
+        "parsed-tree": "derivlang.core.layers.parse:ParsedTree",
+        "tags": "derivlang.core.layers.words:Words",
+        "tree": "derivlang.core.layers.tree:Tree",
+        "value": "derivlang.core.layers.values:Values",
+    },
+    of_classes=True,
+    fix="derivlang.core.layers.base.layer_kinds() lists the layers",
+)
+register_layer = LAYERS.add
+layer_kinds = LAYERS.names
+find_layer = LAYERS.find

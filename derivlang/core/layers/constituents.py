@@ -22,11 +22,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int32, Int64, offsets_of, sorting
-from derivlang.core.arrow import filled, to_arrow, to_numpy
+from derivlang.core.arrays import Bool, Int32, Int64, offsets_of
+from derivlang.core.arrow import differs, filled, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.brackets import BracketFault, Constituents, Leaves, gathered, read_brackets, write_brackets
-from derivlang.core.compare import differs
 from derivlang.core.errors import LayerError
 from derivlang.core.keys import string_buffers
 from derivlang.core.layers.base import Layer, Realignment
@@ -167,8 +166,8 @@ def in_order(found: Constituents, order: Order, places: Int32) -> tuple[Constitu
     stays = replace(found, start=low, end=high + 1).without(split | deleted)
     # By the first word, the longest ones first. Of constituents with the same words, such as (S (VP go)), the outer one
     # came first and does so again.
-    by = sorting(int(stays.end.max(initial=0)) - stays.end)
-    by = by[sorting(stays.start[by])]
+    by = np.argsort(-stays.end, kind="stable")
+    by = by[np.argsort(stays.start[by], kind="stable")]
     return gathered(stays, by), int(split.sum()), int(deleted.sum())
 
 

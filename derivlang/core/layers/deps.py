@@ -27,7 +27,7 @@ from derivlang.core.arrays import (
     owners,
     segment_any,
 )
-from derivlang.core.arrow import coded, filled, list_array, scalar, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import filled, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.layers.base import Realignment
 
 _NAME = r"^(?P<name>\p{Nd}+)(?:[.:]|$)"
@@ -92,7 +92,8 @@ class Deps:
 
     def strings(self) -> pa.DictionaryArray:
         """Return the DEPS of each word, Arrow strings [N] as codes into a dictionary."""
-        return coded(self.codes, self._written() if self.texts is None else self.texts)
+        texts = self._written() if self.texts is None else self.texts
+        return texts.take(to_arrow(self.codes)).dictionary_encode()
 
     def _written(self) -> pa.Array:
         """Return Arrow strings [V]."""

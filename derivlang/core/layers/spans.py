@@ -22,8 +22,7 @@ from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Realignment, record_lists
-from derivlang.core.layers.classes import read_classes, stored_classes
-from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.labels import Labels, read_classes, stored_classes
 from derivlang.core.layers.tag_schemes import (
     IOB2,
     PREFIXES,

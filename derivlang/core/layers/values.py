@@ -11,8 +11,7 @@ import pyarrow as pa
 from derivlang.core.arrow import to_arrow
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.layers.base import Layer, Realignment
-from derivlang.core.layers.classes import read_classes, stored_classes
-from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.labels import Labels, read_classes, stored_classes
 from derivlang.core.schema import NO_LABEL, Field
 
 

@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, Objects, take_kept
-from derivlang.core.arrow import coded, is_string, scalar, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import is_string, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.layers.base import Layer, Realignment, record_lists
-from derivlang.core.layers.classes import read_classes, stored_classes
-from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.labels import Labels, read_classes, stored_classes
 from derivlang.core.schema import Field
 
 # The value of an inserted word in columns of these names; `_` in all others.
@@ -112,7 +111,7 @@ class Words(Layer):
             table = np.array([numbers.get(value, -1) for value in self.values.to_pylist()], np.int64)
             values = to_arrow(table[self.codes])
         elif pa.types.is_string(self.values.type) and not self.values.null_count:
-            values = coded(self.codes, self.values)
+            values = self.values.take(to_arrow(self.codes)).dictionary_encode()
         else:
             values = self.values.take(to_arrow(self.codes))
         return {self.name: record_lists(batch, values)}

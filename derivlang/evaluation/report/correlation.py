@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from derivlang.core.extras import module_of
+from derivlang.core.dependencies import module_of
 from derivlang.core.keys import Draws
 from derivlang.core.threads import one_thread
 from derivlang.evaluation.report.cells import EMPTY, Table, p_value

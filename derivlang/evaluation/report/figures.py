@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from derivlang.core.extras import module_of
+from derivlang.core.dependencies import module_of
 from derivlang.evaluation.columns import PERCENT, Column
 from derivlang.evaluation.formulas import SCALE
 from derivlang.evaluation.report.cells import file_name, listed, number

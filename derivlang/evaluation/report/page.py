@@ -15,7 +15,7 @@ from importlib import resources
 
 import pandas as pd
 
-from derivlang.core.extras import module_of
+from derivlang.core.dependencies import module_of
 from derivlang.evaluation.report.cells import Table
 from derivlang.evaluation.report.figures import Figure
 

@@ -17,7 +17,7 @@ import numpy as np
 from derivlang.core.arrays import Int64, lengths_of, offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.layers.base import Realignment
-from derivlang.core.layers.classes import read_classes
+from derivlang.core.layers.labels import read_classes
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.values import Values
 from derivlang.core.layers.words import Words

@@ -1,4 +1,4 @@
-"""Generator: a kind of generated source. Each kind is a file with a subclass, and a line in `registry.py`.
+"""Generator: a kind of generated source. Each kind is a subclass, and a line in `GENERATORS`.
 
     source:zipf=500:a=1.2:seed=3     the kind with its value, then parameters
 
@@ -21,16 +21,18 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int64, Ints, UInt64
 from derivlang.core.arrow import list_array, to_arrow
+from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
+from derivlang.core.names import SPLITS
+from derivlang.core.plugins import Registry
 from derivlang.core.schema import Field, Schema, Side
-from derivlang.core.spec import Parameterised, key_of, param, quote, text_of
-from derivlang.core.splits import SPLITS
-from derivlang.formats.base import Format
-from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.registry import GENERATED
+from derivlang.core.spec import Parameterised, key_of, param, quote, read_spec, text_of
+from derivlang.formats.base import GENERATED, Format
+from derivlang.formats.opening import WHOLE, Piece
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.folder import name_of_path
+from derivlang.sources.named import NamedSource, files_of_splits
 
 PREFIX = "source"
 _NODES_PER_TABLE = 1 << 18  # 2 MB for each array of numbers
@@ -220,3 +222,56 @@ def _read(path: Path, *, limit: int | None = None, piece: Piece = WHOLE, made: M
 FORMAT = Format(
     name=GENERATED, what="generated source", read=_read, count=_count, cut=_cut, size=_size, binary=True
 )  # fmt: skip
+
+
+GENERATORS: Registry[type[Generator]] = Registry(
+    "generator",
+    Generator,
+    {
+        "dyck": "derivlang.sources.generated.words:Dyck",
+        "pcfg": "derivlang.sources.generated.pcfg:Pcfg",
+        "resample": "derivlang.sources.generated.words:Resample",
+        "zipf": "derivlang.sources.generated.words:Zipf",
+    },
+    of_classes=True,
+    overrides=("opened",),
+    fix="`derivlang ls` lists the generated sources",
+)
+
+
+def find_generator(argument: str) -> Generator:
+    """Return the generator of `dyck=64:p=0.49`, which follows `source:`. UsageError if it is not well-formed."""
+    where = f"{PREFIX}:{argument}"
+    name = argument.partition(":")[0].partition("=")[0]
+    if not name:
+        raise GENERATORS.unknown(name)
+    rest = argument[len(name) :]
+    # The value follows `=` here, and `:` in a spec.
+    parts = read_spec(name + (f":{rest[1:]}" if rest else ""), where, "source:dyck=64:p=0.49")
+    if len(parts) != 1:
+        raise UsageError(
+            "several sources, but only one is possible", where=where, fix='write a value that holds a comma in "…"',
+            id="bad-spec",
+        )  # fmt: skip
+    _, values, keyed = parts[0]
+    return GENERATORS.find(name).from_values(values, keyed)
+
+
+@dataclass(frozen=True, slots=True)
+class Generated(NamedSource):
+    """The generated sources, whose argument says what is made."""
+
+    def find(self, argument: str, folders: Sequence[Path]) -> Corpus:
+        """Return the source that is made. UsageError, DataError for a wrong argument, or a file that it names."""
+        return find_generator(argument).corpus(folders)
+
+    def full_name(self, argument: str) -> str:
+        """Return the canonical name of the source, without folders of files."""
+        return str(find_generator(argument))
+
+
+def generated() -> NamedSource:
+    """Return the source `source`."""
+    summary = "generated text, such as source:dyck=64:n=5000; the kinds are listed apart"
+    schema = Schema((Side("", words="tokens"),))
+    return Generated("source", summary, GENERATED, schema, files_of_splits(""), licence="cc0-1.0")

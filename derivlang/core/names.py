@@ -1,6 +1,7 @@
-"""Names of splits: train, validation, test, and their other spellings.
+"""Names of splits (train, validation, test, and their other spellings), and names of files for texts.
 
 fr_gsd-ud-dev.conllu.gz  ->  validation      test/a.txt  ->  test
+trans,inv  ->  trans-inv                     mallows:-2  ->  mallows-minus2, other than mallows:2
 """
 
 from __future__ import annotations
@@ -30,3 +31,14 @@ def split_of(file: str) -> str | None:
         if matches := _IN_FILE.findall(name):
             return split_name(matches[-1].lower())
     return None
+
+
+_SIGN = re.compile(r"(?<![A-Za-z0-9._-])-(?=[0-9.])")  # of a number, not the hyphen of `ner-2`
+
+
+def slug(text: str, empty: str = "none") -> str:
+    """Return the text with hyphens for everything except letters, digits, dots and underscores, signs as `minus`.
+
+    empty: the result for a text without such characters.
+    """
+    return re.sub(r"[^A-Za-z0-9._]+", "-", _SIGN.sub("-minus", text)).strip("-.") or empty
