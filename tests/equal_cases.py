@@ -96,7 +96,7 @@ FORMATS = {
     "bracketed": ["f6_trace.mrg", "f7_multi.mrg", "f4_rawparen.mrg", "f3_lrb.mrg"],
 }
 STUDIES = "deshpande2022 kallini2024 white2021 papadimitriou2023 xu2026 bafna2025 k2020 sinha2021 wu2023"
-COMMANDS = """derive make plan work finish show explore stats match verify export push undo parse dict pair grammar
+COMMANDS = """derive make plan work finish show stats match verify export push undo parse dict pair grammar
     tokenizer parser align pretrain evaluate report study reproduce ls"""
 
 

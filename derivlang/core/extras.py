@@ -13,7 +13,6 @@ from derivlang.core.errors import UsageError
 EXTRAS = {
     "train": ("torch", "transformers", "accelerate", "scipy", "matplotlib", "jinja2"),
     "fit": ("scipy",),
-    "explore": ("gradio",),
     "stanza": ("stanza",),
     "datatrove": ("datatrove",),
     "tensorboard": ("tensorboard",),
