@@ -24,7 +24,7 @@ def has_colours() -> bool:
 
 
 def painted(text: str, kind: str) -> str:
-    """Return a text in the colour of a kind (`display/terminal.py`), unchanged where there are no colours."""
+    """Return a text in the colour of a kind (`display/view.py`), unchanged where there are no colours."""
     if not text or not has_colours():
         return text
     if kind.startswith("label "):

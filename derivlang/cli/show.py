@@ -25,7 +25,7 @@ from derivlang.sources.request import SourceRequest, TextOptions
 
 if TYPE_CHECKING:
     from derivlang.core.rules import Mode
-    from derivlang.display.linked import LinkedLines
+    from derivlang.display.rows import LinkedLines
 
 
 class _FileOptions(TextOptions):
@@ -142,7 +142,7 @@ def _of_set(folder: Path, split: str | None, first: int, count: int) -> tuple[li
 
 def _object(shown: LinkedLines) -> dict[str, Any]:
     """Return what `--json` prints of a row. labels: of the derived words, by column; values: of the row."""
-    from derivlang.display.terminal import tags_of
+    from derivlang.display.view import tags_of
 
     line = shown.derived
     trees = {"head": line.head, "deprel": line.relation} if line.head else {}
