@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.align.links import Links, check_range, parse_lines
-from derivlang.align.score import score
+from derivlang.align.links import Links, check_range, parse_lines, score
 from derivlang.align.symmetrise import grow_diag_final_and, method, symmetrise
 from derivlang.core.errors import DataError, UsageError
 

@@ -56,17 +56,12 @@ HEAVY = (
 # Rows whose modules may import torch at the top, if no help page and no listing loads them (below).
 SHARED = {
     "child",
-    "colours",
-    "counts",
     "main",
     "messages",
     "options",
     "generated",
-    "dependent",
     "settings",
-    "streams",
     "types",
-    "headings",
     "studies",
 }  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.

@@ -27,12 +27,11 @@ from word_vectors import context_vectors
 
 from derivlang.core.arrays import Bool, Float32, Int32, lengths_of, offsets_of
 from derivlang.parsing.base import UPOS
-from derivlang.parsing.bundled import ModelParser
+from derivlang.parsing.bundled import ModelParser, take_sentences
 from derivlang.parsing.features import MASK, MASKED, UNSEEN
 from derivlang.parsing.model import save_model
 from derivlang.parsing.normalise import normal_form, normalise
 from derivlang.parsing.registry import find_parser
-from derivlang.parsing.repeats import take_sentences
 from derivlang.parsing.training.batches import batches
 from derivlang.parsing.training.config import ParserConfig
 from derivlang.parsing.training.fit import TrainedParser, train_network

@@ -21,8 +21,15 @@ from typing import Any, NoReturn
 
 import click
 
-from derivlang.cli.messages import message_options, shortened, warnings_as_lines
-from derivlang.cli.streams import fault_of, give_up, message, open_closed_streams
+from derivlang.cli.messages import (
+    fault_of,
+    give_up,
+    message,
+    message_options,
+    open_closed_streams,
+    shortened,
+    warnings_as_lines,
+)
 from derivlang.cli.types import Group, check_arguments
 from derivlang.core.errors import DerivlangError
 from derivlang.core.version import __version__, with_commit

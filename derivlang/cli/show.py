@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from derivlang.cli.colours import painted
 from derivlang.cli.generated import as_json, command_line
-from derivlang.cli.messages import echo
+from derivlang.cli.messages import echo, painted
 from derivlang.cli.types import PATH
 from derivlang.commands.command import Command, transforms
 from derivlang.core.dependencies import OptionNeeds

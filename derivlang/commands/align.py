@@ -99,8 +99,7 @@ class ScoreLinks(Command[dict[str, float]], AlignScoreOptions):
         Raise DataError for a link outside its sentences, if texts are given.
         """
         from derivlang.align.bitext import encode_lines
-        from derivlang.align.links import check_range, parse_lines
-        from derivlang.align.score import score
+        from derivlang.align.links import check_range, parse_lines, score
         from derivlang.core.arrays import lengths_of
 
         options, files = self.part(AlignScoreOptions), (Path(self.links), Path(self.gold))
