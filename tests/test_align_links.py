@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -77,7 +79,7 @@ def test_a_link_belongs_to_its_line() -> None:
 
 
 def test_nothing_to_find() -> None:
-    assert score(links("", ""), links("", "")).as_dict() == {"precision": 1.0, "recall": 1.0, "f1": 1.0, "aer": 0.0}
+    assert asdict(score(links("", ""), links("", ""))) == {"precision": 1.0, "recall": 1.0, "f1": 1.0, "aer": 0.0}
     assert score(links("0-0"), links("")).aer == 1.0
     assert score(links("0-0"), links("0p0")).aer == 0.0
     assert score(links(), links()).aer == 0.0

@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -146,10 +146,6 @@ class AlignmentScore:
     recall: float
     f1: float
     aer: float
-
-    def as_dict(self) -> dict[str, float]:
-        """Return the figures by name."""
-        return asdict(self)
 
 
 def score(links: Links, gold: Links) -> AlignmentScore:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,7 +115,7 @@ class ScoreLinks(Command[dict[str, float]], AlignScoreOptions):
             path = files[int(firsts[1] > 0)]
             warn(f"{path}: no link has a 0, so its words seem to be numbered from 1; links number words from 0")
         try:
-            return score(predicted, wanted).as_dict()
+            return asdict(score(predicted, wanted))
         except DataError as error:
             error.where = ", ".join(map(str, files))
             raise

@@ -148,7 +148,7 @@ def indicators(n: int) -> Float:
     d = n - 1
     orders = all_orders(n)
     place = orders.argsort(axis=1)
-    first, second = _pairs(d)
+    first, second = ordered_pairs(d)
     is_left = place[:, d] > place[:, :d].T
     ahead = (place[:, first] < place[:, second]).T
     near = (place[:, first] + 1 == place[:, second]).T
@@ -164,14 +164,14 @@ def indicators(n: int) -> Float:
 
 def flat(local: Local) -> Float:
     """Return float64[P, b]: all numbers that an order of these families may add up, as the rows of `indicators`."""
-    first, second = _pairs(local.n_dependents)
+    first, second = ordered_pairs(local.n_dependents)
     pairs = [table[first, second] for table in (local.left, local.right, local.across, local.next)]
     return np.concatenate(
         [*pairs, local.before, local.after, local.first, local.last, local.to_head, local.from_head, local.bare]
     )
 
 
-def _pairs(d: int) -> tuple[Int64, Int64]:
+def ordered_pairs(d: int) -> tuple[Int64, Int64]:
     """Return all ordered pairs of different dependents."""
     first, second = np.divmod(np.arange(d * d), d) if d else (np.zeros(0, np.int64),) * 2
     return first[first != second], second[first != second]

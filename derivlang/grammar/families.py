@@ -117,6 +117,12 @@ class Families:
         return cls(offsets, np.array(members, np.int32), tuple(codes), keys)
 
 
+def counted_families(totals: dict[tuple[str, ...], float]) -> tuple[Families, Float]:
+    """Return (families of these label sequences, sorted by their labels; float64[F] the count of each)."""
+    ordered = sorted(totals)
+    return Families.of([list(labels) for labels in ordered]), np.array([totals[labels] for labels in ordered])
+
+
 def families_of_trees(
     heads: Int32, offsets: Int64, upos: list[str], deprel: list[str], *, punct: bool = False
 ) -> tuple[Families, Int64]:
@@ -218,8 +224,7 @@ def dropped(families: Families, counts: Float, share: float) -> tuple[Families, 
         for line, part in ((labels, 1 - share), (tuple(map(plain, labels)), share)):
             if part:
                 totals[line] = totals.get(line, 0.0) + count * part
-    ordered = sorted(totals)
-    return Families.of([list(labels) for labels in ordered]), np.array([totals[labels] for labels in ordered])
+    return counted_families(totals)
 
 
 def marked(upos: Iterable[str], deprel: Iterable[str], feats: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -40,8 +40,8 @@ from derivlang.core.arrays import Int64, lengths_of
 from derivlang.core.errors import UsageError
 from derivlang.core.threads import one_thread
 from derivlang.formats.progress import rows_done, stage, steps_done
-from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, indicators
-from derivlang.grammar.families import Families, dropped, head_class, is_head, plain
+from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, indicators, ordered_pairs
+from derivlang.grammar.families import Families, counted_families, dropped, head_class, is_head, plain
 from derivlang.grammar.weights import BOS, EOS, PAIRS, PUBLISHED, VIEWS, Float, Weights, views
 
 FEW = 5  # a relation with fewer dependents in a class is borrowed
@@ -83,8 +83,7 @@ def with_borrowed(own: Families, counts: Float, families: Families, name: str) -
     for f, count in enumerate(counts.tolist()):
         line = tuple(own.labels(f))
         merged[line] = merged.get(line, 0.0) + count
-    ordered = sorted(merged)
-    return Families.of([list(line) for line in ordered]), np.array([merged[line] for line in ordered])
+    return counted_families(merged)
 
 
 MOST = 6  # members of the largest training families
@@ -188,8 +187,7 @@ class Problem:
         bos, eos = len(rows) - 2, len(rows) - 1
         dependents = members[np.arange(len(at))[:, None], index + (index >= heads[:, None])].T  # [d, b]
         head = members[np.arange(len(at)), heads]
-        first, second = np.divmod(np.arange(d * d), d)
-        first, second = first[first != second], second[first != second]
+        first, second = ordered_pairs(d)
 
         def cells(kinds: tuple[str, ...], a: Any, b: Any) -> Int64:
             a, b = np.broadcast_arrays(a, b)
@@ -281,8 +279,7 @@ def distinct(families: Families, name: str, counts: Float | None = None) -> tupl
         labels = tuple(families.labels(f))
         if 2 <= len(labels) <= MOST_MEMBERS:
             totals[labels] = totals.get(labels, 0.0) + (1.0 if counts is None else float(counts[f]))
-    ordered = sorted(totals)
-    return Families.of([list(labels) for labels in ordered]), np.array([totals[labels] for labels in ordered])
+    return counted_families(totals)
 
 
 def _matrix(cells: Int64, used: Int64) -> Any:
@@ -315,5 +312,4 @@ def thinned(families: Families, counts: Float, share: float) -> tuple[Families, 
                 left = tuple(label for place, label in enumerate(labels) if place not in out)
                 totals[left] = totals.get(left, 0.0) + part
         rows_done(1)
-    ordered = sorted(totals)
-    return Families.of([list(labels) for labels in ordered]), np.array([totals[labels] for labels in ordered])
+    return counted_families(totals)
