@@ -110,12 +110,10 @@ def _measure(source: Path, target: Path, gold: Path, model: str) -> dict[str, An
     import time
     from collections import deque
 
-    from derivlang.align.align import AlignOptions, align_bitext
+    from derivlang.align.align import AlignOptions, align_bitext, decode
     from derivlang.align.bitext import encode
     from derivlang.align.blocks import build
-    from derivlang.align.decode import decode
-    from derivlang.align.links import parse_lines
-    from derivlang.align.score import score
+    from derivlang.align.links import parse_lines, score
     from derivlang.align.symmetrise import method
     from derivlang.align.train import iterate
 

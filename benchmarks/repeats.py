@@ -1,4 +1,4 @@
-"""The share of words in sentences that came before, which `parsing/repeats.py` saves the parser, in all running text.
+"""The share of words in sentences that came before, which `parsing/bundled.py` saves the parser, in all running text.
 
     python benchmarks/repeats.py DATA_DIR       rows of the table in README.md, "The parser"
 
@@ -28,9 +28,8 @@ from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse
 from derivlang.formats import conllu
 from derivlang.parsing.base import Parses
-from derivlang.parsing.bundled import WORDS_PER_STRETCH
+from derivlang.parsing.bundled import WORDS_PER_STRETCH, distinct_sentences
 from derivlang.parsing.registry import PARSERS, forget_parsers
-from derivlang.parsing.repeats import distinct_sentences
 from derivlang.sources.request import SourceRequest
 
 

@@ -1,9 +1,9 @@
-"""`derive`: a text under a pipeline, without files; `view`: a derived text or row as a drawing."""
+"""`derive`: a text under a pipeline, without files; `view`: a derived text as a drawing."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -26,7 +26,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.transforms.fitting import read_lexicon
 
 if TYPE_CHECKING:
-    from derivlang.display.linked import LinkedLines
+    from derivlang.display.rows import LinkedLines
     from derivlang.display.view import View
 
 
@@ -59,10 +59,13 @@ class DerivedText:
 
     def linked(self) -> LinkedLines:
         """Return both lines as `derivlang.display` draws them."""
-        from derivlang.display.linked import Line, LinkedLines
+        from derivlang.display.rows import Line, LinkedLines
 
-        source = Line.of_columns(self.source, self.source_labels)
-        return LinkedLines(source, Line.of_columns(self.words, self.labels), tuple(self.order))
+        def line(words: list[str], labels: dict[str, list[Any]]) -> Line:
+            head, relation = (tuple(labels.get(name, ())) for name in ("head", "deprel"))
+            return Line(tuple(words), head, relation, {"upos": tuple(labels["upos"])} if labels else {})
+
+        return LinkedLines(line(self.source, self.source_labels), line(self.words, self.labels), tuple(self.order))
 
     def _repr_html_(self) -> str:
         return view(self)._repr_html_()
@@ -174,24 +177,21 @@ def derive_chunks(
         yield deriver.derive(batch, len(lines), one=one)
 
 
-def view(data: Any, row: int = 0) -> View:
-    """Return a derived text or a row of a derived set as a drawing: both lines, with the links between their words.
+def view(text: DerivedText) -> View:
+    """Return a derived text as a drawing: both lines, with the links between their words.
 
-    data: what `derive` returns, a row of a derived set (a dictionary, such as `dataset[5]`), or a set of `datasets`,
-    of which `row` is taken. Tag names are known only from a set, not from a row. A notebook shows the result;
-    `.save(FILE)` writes it as a page.
-
-    Raises UsageError for other data, for a `row` of a text or of one row, and for a row without the columns `source`,
-    `tokens` and `order`.
+    text: what `derive` returns; `DerivedSet.show` draws rows of a set. A notebook shows the result; `.save(FILE)`
+    writes it as a page. Raises UsageError for other data.
     """
-    from derivlang.display.dataset import rows_of_dataset
     from derivlang.display.view import View
 
-    if row and isinstance(data, DerivedText | Mapping):
-        raise UsageError("row= is of a set, but this is one text or row", fix="leave it out", id="no-row")
-    if isinstance(data, DerivedText):
-        return View([data.linked()])
-    return View(rows_of_dataset(data, row))
+    if not isinstance(text, DerivedText):
+        raise UsageError(
+            f"view takes a derived text, not {_name(text)}",
+            fix="pass what derive returns; derivlang.DerivedSet(FOLDER).show(row=5) draws a row of a set",
+            id="no-view",
+        )
+    return View([text.linked()])
 
 
 def _warn_of_language(pipeline: Pipeline, language: str, words: Mode | None) -> None:

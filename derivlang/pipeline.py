@@ -30,8 +30,7 @@ from derivlang.core.spec import read_spec
 from derivlang.core.spec_files import FilePolicy, any_file, no_file
 from derivlang.core.takes import Rule
 from derivlang.formats.spec_paths import named_files
-from derivlang.parsing.attach import with_parses
-from derivlang.parsing.base import Parser
+from derivlang.parsing.base import Parser, with_parses
 from derivlang.syntax.groups import contract
 from derivlang.transforms import fingerprint as fingerprints
 from derivlang.transforms import fitting

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from derivlang.cli.headings import OPTIONS, grouped
+from derivlang.cli.generated import OPTIONS, grouped
 from derivlang.cli.main import COMMANDS, main
 
 HEAD = """# Options

@@ -21,8 +21,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from derivlang.align.align import align_bitext
 from derivlang.align.bitext import Bitext, encode
-from derivlang.align.links import Links, parse_lines
-from derivlang.align.score import score
+from derivlang.align.links import Links, parse_lines, score
 from derivlang.cli.main import main as derivlang
 from derivlang.commands.evaluate import Evaluate
 

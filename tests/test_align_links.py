@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.align.links import Links, check_range, parse_lines
-from derivlang.align.score import score
+from derivlang.align.links import Links, check_range, parse_lines, score
 from derivlang.align.symmetrise import grow_diag_final_and, method, symmetrise
 from derivlang.core.errors import DataError, UsageError
 
@@ -78,7 +79,7 @@ def test_a_link_belongs_to_its_line() -> None:
 
 
 def test_nothing_to_find() -> None:
-    assert score(links("", ""), links("", "")).as_dict() == {"precision": 1.0, "recall": 1.0, "f1": 1.0, "aer": 0.0}
+    assert asdict(score(links("", ""), links("", ""))) == {"precision": 1.0, "recall": 1.0, "f1": 1.0, "aer": 0.0}
     assert score(links("0-0"), links("")).aer == 1.0
     assert score(links("0-0"), links("0p0")).aer == 0.0
     assert score(links(), links()).aer == 0.0

@@ -18,10 +18,9 @@ from derivlang.align.align import AlignOptions, align
 from derivlang.align.bitext import encode
 from derivlang.align.blocks import build
 from derivlang.align.diagonal import Diagonal, DiagonalCounts
-from derivlang.align.jumps import END, LAST, N_NEXT, N_PLACES, JumpCounts, Jumps, jump_bins, place_bins, uniform
+from derivlang.align.hmm import END, LAST, N_NEXT, N_PLACES, JumpCounts, Jumps, jump_bins, place_bins, uniform
 from derivlang.align.lexical import Floats, Lexical
-from derivlang.align.links import parse_lines
-from derivlang.align.score import score
+from derivlang.align.links import parse_lines, score
 from derivlang.align.train import AlignerSettings, State, iterate, start
 from derivlang.core.arrays import Int32
 from derivlang.core.errors import DataError, UsageError

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from derivlang.align.align import AlignOptions, align
-from derivlang.align.links import parse_lines
-from derivlang.align.score import score
+from derivlang.align.links import parse_lines, score
 from tests.commands import run
 from tests.real import SHARED, needs_data
 

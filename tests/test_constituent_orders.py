@@ -23,7 +23,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
-from derivlang.syntax.phrase_labels import labelled
+from derivlang.syntax.phrases import labelled
 from tests.commands import run, written
 from tests.helpers import make, manifest, right, undone
 from tests.reference_brackets import numbered, read

@@ -25,7 +25,7 @@ from derivlang.core.layers.constituents import PARSE, ConstituentTrees
 from derivlang.core.layers.labels import Labels
 from derivlang.core.order import Order
 from derivlang.core.schema import Field
-from derivlang.display.linked import pieces_of
+from derivlang.display.rows import pieces_of
 from derivlang.formats.bracketed import FORMAT, MEANING, read, write
 from derivlang.sources.infer import infer
 from tests.commands import run, written

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.cli.counts import sentence, templates_of
+from derivlang.cli.options import sentence, templates_of
 from derivlang.core.arrays import segment_any
 from derivlang.core.batch import Batch, groups, realign
 from derivlang.core.errors import LayerError, UsageError

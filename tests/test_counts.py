@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from derivlang.cli.counts import sentence, templates_of
+from derivlang.cli.options import sentence, templates_of
 from derivlang.core.schema import Field
 from tests.commands import ROOT
 

@@ -9,9 +9,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from derivlang.cli.dependent import DependentOption
-from derivlang.cli.headings import HeadedCommand
+from derivlang.cli.generated import HeadedCommand
 from derivlang.cli.main import COMMANDS, main
+from derivlang.cli.types import DependentOption
 from derivlang.core.dependencies import EXTRAS, OptionNeeds, check_dependencies
 from derivlang.core.errors import UsageError
 

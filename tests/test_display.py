@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import datasets
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import derivlang
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.display import arcs, terminal
-from derivlang.display.arcs import arcs_of
-from derivlang.display.drawing import across, colours_of, down, kinds_of
-from derivlang.display.linked import Line, LinkedLines, Span
+from derivlang.display import drawing as drawing_module
+from derivlang.display import view as view_module
+from derivlang.display.drawing import arcs_of, colours_of, draw, is_rtl, isolated, kinds_of, width
 from derivlang.display.page import fragment, page, standalone_svg
-from derivlang.display.terminal import text_of, tree_of
-from derivlang.display.view import View
-from derivlang.display.widths import is_rtl, isolated, width
+from derivlang.display.rows import Line, LinkedLines, Span
+from derivlang.display.view import View, text_of, tree_of
 from tests import commands
 from tests.commands import make, run
 from tests.helpers import CONTROLS, obeyed
@@ -121,7 +118,7 @@ def test_a_head_of_many_words_is_shown_in_linear_time(monkeypatch: pytest.Monkey
         seen += len(values)
         return max(values, **default)
 
-    for module in (arcs, terminal):
+    for module in (drawing_module, view_module):
         monkeypatch.setattr(module, "max", counting, raising=False)
     words = tuple(map(str, range(2000)))
     head, tag = (0, *[1] * 1999), {"upos": ("NOUN",) * 2000}
@@ -143,7 +140,6 @@ def test_labels_of_a_word() -> None:
 # Drawings
 
 
-@pytest.mark.parametrize("draw", [across, down])
 @pytest.mark.parametrize(
     "row",
     [
@@ -156,14 +152,14 @@ def test_labels_of_a_word() -> None:
     ],
     ids=["inv", "syn", "hebrew", "entities", "empty", "all deleted"],
 )
-def test_everything_lies_inside_the_drawing_and_words_do_not_overlap(draw: Any, row: LinkedLines) -> None:
+def test_everything_lies_inside_the_drawing_and_words_do_not_overlap(row: LinkedLines) -> None:
     drawing = draw(row, colours_of([row]))
     spans: dict[float, list[tuple[float, float]]] = {}
     for pair in drawing.pairs:
         for text in pair.texts:
             if "word" in text.kind:
                 wide = width(text.text) * 15
-                left = text.x - wide * {"start": 0, "middle": 0.5, "end": 1}[text.anchor]
+                left = text.x - wide / 2
                 assert left >= -4
                 assert left + wide <= drawing.width + 4
                 assert 0 < text.y <= drawing.height
@@ -178,7 +174,7 @@ def test_everything_lies_inside_the_drawing_and_words_do_not_overlap(draw: Any, 
 
 
 def test_a_right_to_left_line_begins_at_the_right() -> None:
-    drawing = across(linked("החתול ישן .", "trans:copy,inv"), {"answer": 0})
+    drawing = draw(linked("החתול ישן .", "trans:copy,inv"), {"answer": 0})
     places = {text.text: text.x for pair in drawing.pairs for text in pair.texts}
     assert places[isolated("החתול")] > places[isolated("ישן")] > places["."]
     assert is_rtl(["שלום", "12", "."])
@@ -216,7 +212,7 @@ def test_words_are_escaped() -> None:
 
 def test_the_keyboard_and_a_screen_reader_can_follow() -> None:
     text = fragment([derivlang.derive("She sleeps .".split(), "trans,syn:fr").linked()])
-    assert text.count('tabindex="0" role="img"') == 2 * 3  # both forms of the drawing, of which one is shown
+    assert text.count('tabindex="0" role="img"') == 3
     assert 'aria-label="source 1: sleeps (VERB, root); derived 1: ' in text
     assert 'role="group" aria-label="3 source words linked to 3 derived words; 0 moved"' in text
     rows = re.findall(r"<tr><td>(\d)</td>", text)
@@ -229,11 +225,6 @@ def test_the_key_explains_what_occurs() -> None:
         "in its place", "moved forward", "moved back", "deleted", "inserted", "answer", "PER",
     ]  # fmt: skip
     assert 'dl-key"' not in fragment([linked("a b", "trans:copy")])
-
-
-def test_long_lines_are_drawn_down_only() -> None:
-    assert 'class="across"' not in fragment([linked("word " * 60, "inv")])
-    assert fragment([linked("word " * 8, "inv")]).count("<svg class=") == 2
 
 
 def test_a_picture_is_an_svg_of_its_own(tmp_path: Path) -> None:
@@ -260,53 +251,29 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_a_row_of_datasets_is_drawn_as_the_set_on_disk(demo: Path, tmp_path: Path) -> None:
-    from derivlang.display.dataset import rows_of_dataset
-    from derivlang.display.rows import rows_of_set, set_of
-
-    loaded = datasets.load_dataset(str(demo), split="train", cache_dir=str(tmp_path))
-    for number in range(20):
-        (on_disk,) = rows_of_set(*set_of(demo, "train"), number, 1)
-        (ours,) = rows_of_dataset(loaded, number)
-        for mine, theirs in ((ours.source, on_disk.source), (ours.derived, on_disk.derived)):
-            assert (mine.words, mine.head, mine.relation) == (theirs.words, theirs.head, theirs.relation)
-            assert mine.tag == theirs.tag
-            assert mine.spans == theirs.spans
-        assert ours.order == on_disk.order
-        assert ours.facts["key"] == on_disk.facts["key"]
-    assert "<svg" in derivlang.view(loaded, 3)._repr_html_()
-    assert "<svg" in derivlang.view(loaded[3])._repr_html_()
-
-
 def test_pairs_and_questions_have_two_drawings(tmp_path: Path) -> None:
     for source in (commands.pairs(tmp_path), commands.questions(tmp_path)):
         made = tmp_path / source.stem
         make("trans,inv", source, made)
-        loaded = datasets.load_dataset(str(made), cache_dir=str(tmp_path / "cache"))
-        split = next(iter(loaded))
-        assert len(derivlang.view(loaded[split][0]).rows) == 2
-        answers = [span for row in derivlang.view(loaded[split][0]).rows for span in row.derived.spans]
-        assert len(answers) == (source.stem == "qa" or "answers" in loaded[split].column_names)
+        rows = derivlang.DerivedSet(made).show(1).rows
+        assert len(rows) == 2
+        answers = [span for row in rows for span in row.derived.spans]
+        assert len(answers) == ("qa" in source.stem)
 
 
 @pytest.mark.parametrize("data", [None, 3, "text", {"tokens": ["a"], "order": [0]}, {}])
 def test_other_data_are_refused(data: Any) -> None:
-    with pytest.raises(UsageError, match=r"\[no-view\]"):
+    with pytest.raises(UsageError, match=r"\[no-view\]\n.*DerivedSet"):
         derivlang.view(data)
 
 
-def test_a_row_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    rows = datasets.Dataset.from_list([{"source": ["a"], "tokens": ["b"], "order": [0]}])
-    assert len(derivlang.view(rows).rows) == 1
-    with pytest.raises(UsageError, match="there is no row 1"):
-        derivlang.view(rows, 1)
-    for one in (rows[0], derivlang.derive("a b .", "inv")):
-        with pytest.raises(UsageError, match="row= is of a set"):
-            derivlang.view(one, 1)
+def test_what_cannot_be_drawn_is_refused(demo: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no row to draw"):
         View([]).save(tmp_path / "x.html")
+    with pytest.raises(StoreError, match="has no row 100000"):
+        derivlang.DerivedSet(demo).show(row=100_000)
     with pytest.raises(StoreError):
-        derivlang.view(rows).save(tmp_path / "no" / "x.html")
+        derivlang.view(derivlang.derive("a b .", "inv")).save(tmp_path / "no" / "x.html")
 
 
 # The terminal
@@ -398,8 +365,7 @@ def test_own_columns_with_the_names_of_facts(tmp_path: Path) -> None:
     shown = run("show", "-t", "inv", tmp_path / "a.jsonl", "--json").json
     assert (shown["row"], shown["values"]) == (0, {"row": "7", "side": "q", "work_order": "3"})
     make("inv", tmp_path / "a.jsonl", tmp_path / "set")
-    (row,) = datasets.load_dataset(str(tmp_path / "set"), split="train", cache_dir=str(tmp_path / "cache"))
-    text = derivlang.view(row)._repr_html_()
+    text = derivlang.DerivedSet(tmp_path / "set").show()._repr_html_()
     assert "B-52" in text
     assert ">52<" not in text
 

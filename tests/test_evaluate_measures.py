@@ -16,8 +16,7 @@ import pytest
 import torch
 
 from derivlang import derive
-from derivlang.align.links import Links
-from derivlang.align.score import score
+from derivlang.align.links import Links, score
 from derivlang.align.similarity import argmax, cosine, itermax, transport
 from derivlang.core.errors import DataError
 from derivlang.core.messages import DerivlangWarning

@@ -16,8 +16,7 @@ import torch
 
 import derivlang
 from derivlang.align.bitext import encode
-from derivlang.align.links import parse_lines
-from derivlang.align.score import score
+from derivlang.align.links import parse_lines, score
 from derivlang.core.messages import DerivlangWarning
 from derivlang.evaluation import cell as cells
 from derivlang.evaluation.encoder_links import LinkEncoder

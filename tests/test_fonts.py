@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import derivlang
-from derivlang.display.fonts import faces, font_notes, shipped_faces
-from derivlang.display.page import standalone_svg
+from derivlang.display.page import faces, font_notes, shipped_faces, standalone_svg
 from derivlang.transforms.scripts import load_script, script_names
 from tests.browser import Browser
 from tests.helpers import ROOT

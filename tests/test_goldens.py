@@ -13,9 +13,9 @@ import pytest
 import derivlang
 from derivlang import DerivedText, Pipeline
 from derivlang.core.sentences import RULE_VERSION
-from derivlang.transforms.inv import Inv
 from derivlang.transforms.shuffle import Perm
 from derivlang.transforms.trans import Trans
+from derivlang.transforms.word_order import Inv
 from tests.helpers import make, manifest, rows
 
 RAISE = "the output of {} changed: raise rule_version, note it in CHANGELOG.md, then renew this table"

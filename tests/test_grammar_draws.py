@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from derivlang.core.keys import mix
-from derivlang.grammar import exact, gibbs, tables
+from derivlang.grammar import exact, gibbs, sampler
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import load_grammar
@@ -101,7 +101,7 @@ def test_a_draw_depends_on_labels_and_key_alone(mode: str) -> None:
 def test_what_is_kept_changes_nothing(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     families = real()
     whole = shipped(mode=mode).draw(families, Keyed())
-    monkeypatch.setattr(tables, "LIMIT", 10_000)  # dropped all the time
+    monkeypatch.setattr(sampler, "LIMIT", 10_000)  # dropped all the time
     model = shipped(mode=mode)
     parts = [model.draw(families.take(part), Keyed()) for part in np.array_split(np.arange(len(families)), 20)]
     assert (np.concatenate(parts) == whole).all()

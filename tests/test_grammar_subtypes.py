@@ -8,13 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from derivlang.grammar.borrowing import FEW, SHARE, with_borrowed
-from derivlang.grammar.families import Families
-from derivlang.grammar.fit import FitSettings, Problem, distinct, fit
+from derivlang.grammar.families import Families, as_in_trees, dropped, marked, named, plain
+from derivlang.grammar.fit import FEW, SHARE, FitSettings, Problem, distinct, fit, with_borrowed
 from derivlang.grammar.grammar import Grammar, grammar_text
 from derivlang.grammar.load import load_grammar
 from derivlang.grammar.order_model import OrderModel
-from derivlang.grammar.subtypes import as_in_trees, dropped, marked, named, plain
 from derivlang.grammar.treebank import demonstratives, families_of_tables, read_families
 from derivlang.grammar.weights import Weights
 

@@ -15,8 +15,8 @@ from derivlang.core.errors import UsageError
 from derivlang.core.order import Order
 from derivlang.pipeline import Pipeline
 from derivlang.transforms import shuffle as module
-from derivlang.transforms.inv import Inv
 from derivlang.transforms.shuffle import Perm, sort_within
+from derivlang.transforms.word_order import Inv
 from derivlang.transforms.word_order import windows as windows_of
 from tests import reference
 from tests.strategies import (

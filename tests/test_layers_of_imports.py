@@ -1,8 +1,7 @@
 """Who imports whom: one way only, read from the source; and what a command may load, seen in a fresh process.
 
     core -> formats -> align -> grammar -> syntax -> transforms -> parsing -> pipeline -> store -> sources -> engine
-         -> lexical -> training -> evaluation -> studies -> map -> distance -> display -> api -> commands -> explore
-         -> cli
+         -> lexical -> training -> evaluation -> studies -> map -> distance -> display -> api -> commands -> cli
 
 A module imports from its own row and from rows before it (docs/design/architecture.md). `cli` is imported by none.
 """
@@ -25,7 +24,7 @@ from tests.runs import run
 PACKAGE = ROOT / "derivlang"
 ROWS = (
     "core", "formats", "align", "grammar", "syntax", "transforms", "parsing", "pipeline", "store", "sources", "engine",
-    "lexical", "training", "evaluation", "studies", "map", "distance", "display", "api", "commands", "explore", "cli",
+    "lexical", "training", "evaluation", "studies", "map", "distance", "display", "api", "commands", "cli",
 )  # fmt: skip
 # Beyond the rows: formats read files and know no transform; sources know no pipeline.
 BARRED = {
@@ -50,7 +49,6 @@ HEAVY = (
     "spacy",
     "datasets",
     "distributed",
-    "gradio",
     "tqdm",
     "upath",
     "fsspec",
@@ -58,17 +56,12 @@ HEAVY = (
 # Rows whose modules may import torch at the top, if no help page and no listing loads them (below).
 SHARED = {
     "child",
-    "colours",
-    "counts",
     "main",
     "messages",
     "options",
     "generated",
-    "dependent",
     "settings",
-    "streams",
     "types",
-    "headings",
     "studies",
 }  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from derivlang.align.links import parse_lines
-from derivlang.align.score import score
+from derivlang.align.links import parse_lines, score
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, DerivlangError, StoreError
 from derivlang.core.parse_errors import parse_errors

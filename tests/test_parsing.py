@@ -18,15 +18,11 @@ from derivlang.core.errors import DataError
 from derivlang.core.seal import sealed
 from derivlang.core.trees import first_fault
 from derivlang.parsing.base import UPOS, Parser, Parses
-from derivlang.parsing.bundled import ModelParser
-from derivlang.parsing.cuts import LONGEST
-from derivlang.parsing.inference import GRID
+from derivlang.parsing.bundled import LONGEST, ModelParser
+from derivlang.parsing.inference import GRID, PackedSentences
 from derivlang.parsing.model import load_model, save_model
-from derivlang.parsing.packed import PackedSentences
-from derivlang.parsing.read import read_treebank
 from derivlang.parsing.registry import BUNDLED, find_parser
-from derivlang.parsing.scores import mask_rare, score
-from derivlang.parsing.treebank import Treebank
+from derivlang.parsing.treebank import Treebank, mask_rare, read_treebank, score
 from tests.helpers import ROOT, python
 from tests.real import SHARED, needs_data
 from tests.strategies import laws

@@ -24,10 +24,9 @@ from derivlang.core.trees import first_fault
 from derivlang.parsing import registry
 from derivlang.parsing.base import UPOS, Parser, Parses
 from derivlang.parsing.bundled import ModelParser
+from derivlang.parsing.foreign import load_spacy, load_stanza, spacy_parser, stanza_parser
 from derivlang.parsing.model import load_model, save_model
 from derivlang.parsing.registry import BUNDLED, find_parser, parser_names
-from derivlang.parsing.spacy_adapter import load_spacy, spacy_parser
-from derivlang.parsing.stanza_adapter import load_stanza, stanza_parser
 from tests.commands import run
 from tests.helpers import Touching
 from tests.leaves import changes

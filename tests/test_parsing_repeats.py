@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from derivlang.core.arrays import offsets_of
 from derivlang.parsing import bundled
 from derivlang.parsing.base import Parses
-from derivlang.parsing.bundled import ModelParser
-from derivlang.parsing.repeats import distinct_sentences, take_sentences
+from derivlang.parsing.bundled import ModelParser, distinct_sentences, take_sentences
 from tests.strategies import laws
 from tests.test_parsing import english, parse
 
@@ -25,7 +24,7 @@ def test_distinct_sentences(sentences: list[list[int]], collide: bool) -> None:
     offsets = offsets_of(np.array([len(sentence) for sentence in sentences], np.int64))
     with pytest.MonkeyPatch.context() as patched:
         if collide:
-            name = "derivlang.parsing.repeats.sequence_keys"
+            name = "derivlang.parsing.bundled.sequence_keys"
             patched.setattr(name, lambda words, offsets: np.zeros(len(offsets) - 1, np.uint64))
         first, kind = distinct_sentences(words, offsets)
     assert np.array_equal(first, np.unique(first))

@@ -13,16 +13,13 @@ import pytest
 
 from derivlang.core.errors import DataError
 from derivlang.parsing.bundled import ModelParser
-from derivlang.parsing.inference import GRID
+from derivlang.parsing.inference import GRID, PackedSentences
 from derivlang.parsing.model import make_model, save_model
-from derivlang.parsing.packed import PackedSentences
-from derivlang.parsing.scores import compare, mask_rare, score
-from derivlang.parsing.training.batches import batches
+from derivlang.parsing.training.batches import batches, build_vocabulary, encode_treebank
 from derivlang.parsing.training.config import ParserConfig
 from derivlang.parsing.training.fit import fit
 from derivlang.parsing.training.network import ARC_SCALE, TorchNetwork
-from derivlang.parsing.training.vocabulary import build_vocabulary, encode_treebank
-from derivlang.parsing.treebank import Treebank
+from derivlang.parsing.treebank import Treebank, compare, mask_rare, score
 from derivlang.sources.treebank import files_of, names_of
 from derivlang.training import parser as commands
 from tests.commands import run

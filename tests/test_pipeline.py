@@ -29,10 +29,10 @@ from derivlang.transforms import registry
 from derivlang.transforms.base import Transform
 from derivlang.transforms.fingerprint import labelled_parts, part_hash
 from derivlang.transforms.fitting import streams
-from derivlang.transforms.inv import Inv
 from derivlang.transforms.scripts import script_names
 from derivlang.transforms.shuffle import Perm
 from derivlang.transforms.trans import Trans
+from derivlang.transforms.word_order import Inv
 from tests.strategies import (
     DropPunct,
     Mark,

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from derivlang.cli.headings import grouped
+from derivlang.cli.generated import grouped
 from derivlang.core import errors
 from derivlang.core.plugins import Registry
 from derivlang.evaluation.measures.registry import MEASURES

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from derivlang.pipeline import Pipeline
-from derivlang.transforms.inv import Inv
+from derivlang.transforms.word_order import Inv
 from tests.commands import ENTITIES, Ran, entities, make, run, snapshot, wiki, written
 from tests.helpers import ROOT, manifest
 

@@ -17,8 +17,7 @@ from derivlang.formats.conllu import read as conllu_rows
 from derivlang.grammar.counts import FIRST_LINE, Counts, count, read, text_of
 from derivlang.grammar.load import load_counts, shipped
 from derivlang.pipeline import Pipeline
-from derivlang.syntax.pairwise import DECIDED, MOST, _inserted, _ranks
-from derivlang.syntax.side import MOVED
+from derivlang.syntax.by_counts import DECIDED, MOST, MOVED, _inserted, _ranks
 from derivlang.transforms.syn import Syn
 from tests.commands import run
 from tests.helpers import conllu, file_bytes, make, manifest, right, rows, undone

@@ -28,9 +28,9 @@ from derivlang.grammar.families import Families, head_class
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.syntax.arrange import arrange
-from derivlang.syntax.block import Rules, TreeBlock
 from derivlang.syntax.forest import Forest, forest_of
 from derivlang.syntax.layout import Listing, list_families
+from derivlang.syntax.nodes import Rules, TreeBlock
 from derivlang.syntax.parts import bonds
 from derivlang.syntax.words import WordKinds, see
 from derivlang.transforms.syn import Syn

@@ -14,7 +14,7 @@ import pytest
 
 from derivlang.core.trees import first_fault
 from derivlang.parsing.bundled import ModelParser
-from derivlang.parsing.scores import score
+from derivlang.parsing.treebank import score
 from derivlang.training.parser import arithmetic
 from tests.helpers import ROOT
 from tests.test_parsing_training import TINY, bank, fit, parser, write_treebank

@@ -18,9 +18,9 @@ from derivlang.grammar.weight_table import random_table, read_table
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.syntax.arrange import arrange
-from derivlang.syntax.block import Rules, TreeBlock
 from derivlang.syntax.forest import forest_of
 from derivlang.syntax.layout import Listing
+from derivlang.syntax.nodes import Rules, TreeBlock
 from derivlang.syntax.slots import Members
 from derivlang.syntax.words import see
 from tests.helpers import conllu, make, right

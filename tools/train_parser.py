@@ -27,17 +27,15 @@ from word_vectors import context_vectors
 
 from derivlang.core.arrays import Bool, Float32, Int32, lengths_of, offsets_of
 from derivlang.parsing.base import UPOS
-from derivlang.parsing.bundled import ModelParser
+from derivlang.parsing.bundled import ModelParser, take_sentences
 from derivlang.parsing.features import MASK, MASKED, UNSEEN
 from derivlang.parsing.model import save_model
 from derivlang.parsing.normalise import normal_form, normalise
 from derivlang.parsing.registry import find_parser
-from derivlang.parsing.repeats import take_sentences
-from derivlang.parsing.training.batches import batches
+from derivlang.parsing.training.batches import EncodedTreebank, batches, build_vocabulary, encode_treebank, word_counts
 from derivlang.parsing.training.config import ParserConfig
 from derivlang.parsing.training.fit import TrainedParser, train_network
 from derivlang.parsing.training.network import TorchNetwork
-from derivlang.parsing.training.vocabulary import EncodedTreebank, build_vocabulary, encode_treebank, word_counts
 from derivlang.parsing.treebank import Treebank
 from derivlang.sources.treebank import find_treebank
 from derivlang.training.parser import Inputs, arithmetic, scored_model

@@ -28,11 +28,10 @@ import pyarrow as pa
 from derivlang.core.arrays import Bool, Int32, Int64, lengths_of
 from derivlang.formats import conllu
 from derivlang.grammar import exact
-from derivlang.grammar.families import Families, families_of_trees, head_class
+from derivlang.grammar.enumerate_orders import Local
+from derivlang.grammar.families import Families, families_of_trees, head_class, marked
 from derivlang.grammar.load import load_grammar
-from derivlang.grammar.local import Local
 from derivlang.grammar.order_model import OrderModel
-from derivlang.grammar.subtypes import marked
 from derivlang.grammar.treebank import as_they_stand, read_families, words_of_tables
 from derivlang.grammar.weights import Float
 

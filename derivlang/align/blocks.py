@@ -95,7 +95,8 @@ def build(bitext: Bitext, cells: int = CELLS) -> TypePairs:
     with stage("numbering word pairs", "rows", n_pairs):
         for rows, (source, target, local), distinct in zip(groups, sides, keys, strict=True):
             lengths = source_lengths[rows], target_lengths[rows]
-            blocks.append(BitextBlock(rows, source, target, *lengths, local, _places(entries, distinct)))
+            places = np.searchsorted(entries, distinct).astype(np.int32)
+            blocks.append(BitextBlock(rows, source, target, *lengths, local, places))
             rows_done(len(rows))
     source_of, target_of = np.divmod(entries, max(n_target, 1))
     source_of[-1], target_of[-1] = n_source, n_target
@@ -132,11 +133,6 @@ def _distinct(ordered: Int64) -> Int64:
     new = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return ordered[new]
-
-
-def _places(entries: Int64, wanted: Int64) -> Int32:
-    """Return the index of each wanted key among the sorted entries."""
-    return np.searchsorted(entries, wanted).astype(np.int32)
 
 
 def _groups(source_lengths: Int64, target_lengths: Int64, cells: int) -> list[Int64]:

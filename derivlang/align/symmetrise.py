@@ -60,7 +60,7 @@ def symmetrise(forward: Links, backward: Links, name: str) -> Links:
     width = 1 + max(
         int(side.max(initial=0)) for side in (forward.source, forward.target, backward.source, backward.target)
     )
-    first, second = _keys(forward, width), _keys(backward, width)
+    first, second = (np.unique(keys_of(links, width)) for links in (forward, backward))
     if name == "union":
         return _links(np.union1d(first, second), width, n_rows)
     both = np.intersect1d(first, second)
@@ -108,10 +108,6 @@ def grow_diag_final_and(forward: list[Link], backward: list[Link]) -> set[Link]:
                 source.add(i)
                 target.add(j)
     return links
-
-
-def _keys(links: Links, width: int) -> Int64:
-    return np.unique(keys_of(links, width))
 
 
 def _of_row(keys: Int64, low: int, width: int) -> list[Link]:

@@ -19,9 +19,8 @@ from derivlang.align import diagonal, hmm
 from derivlang.align.bitext import Bitext
 from derivlang.align.blocks import BitextBlock, TypePairs, build
 from derivlang.align.diagonal import Diagonal, DiagonalCounts
-from derivlang.align.jumps import JumpCounts, Jumps, uniform
-from derivlang.align.lexical import Floats, Lexical
-from derivlang.align.spelling import prior_counts
+from derivlang.align.hmm import JumpCounts, Jumps, uniform
+from derivlang.align.lexical import Floats, Lexical, prior_counts
 from derivlang.core.errors import UsageError
 from derivlang.core.threads import one_thread
 from derivlang.formats import progress

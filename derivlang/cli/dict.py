@@ -6,11 +6,9 @@ from typing import Any
 
 import click
 
-from derivlang.cli.generated import command_line
-from derivlang.cli.headings import HeadedCommand
-from derivlang.cli.messages import echo
+from derivlang.cli.generated import HeadedCommand, command_line
+from derivlang.cli.messages import echo, message
 from derivlang.cli.options import place_of, to_stdout
-from derivlang.cli.streams import message
 from derivlang.cli.types import FILE, source_argument
 from derivlang.commands.lexical import CheckDictionary, MakeDictionary
 from derivlang.core.messages import counted

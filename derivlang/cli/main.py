@@ -21,8 +21,15 @@ from typing import Any, NoReturn
 
 import click
 
-from derivlang.cli.messages import message_options, shortened, warnings_as_lines
-from derivlang.cli.streams import fault_of, give_up, message, open_closed_streams
+from derivlang.cli.messages import (
+    fault_of,
+    give_up,
+    message,
+    message_options,
+    open_closed_streams,
+    shortened,
+    warnings_as_lines,
+)
 from derivlang.cli.types import Group, check_arguments
 from derivlang.core.errors import DerivlangError
 from derivlang.core.version import __version__, with_commit
@@ -35,7 +42,6 @@ COMMANDS = {
     "work": "Run the tasks of one rank of a planned set.",
     "finish": "Finish a planned set when all its tasks are done.",
     "show": "Show source and derived sentences with their links.",
-    "explore": "Open a page to try transforms and look at a set.",
     "stats": "Measure how far derived languages are from their source.",
     "match": "Find a language that is as far from the source as another one.",
     "verify": "Check a derived set row by row, or compare two languages.",

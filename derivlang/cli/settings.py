@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from derivlang.cli.dependent import DependentOption
-from derivlang.cli.types import NAMED, LocalPath, PlacePath, SpecOption, WholeNumber, completes
+from derivlang.cli.types import NAMED, DependentOption, LocalPath, PlacePath, SpecOption, WholeNumber, completes
 from derivlang.core.settings import MAXIMUM, Declared
 
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from derivlang.cli.colours import painted
 from derivlang.cli.generated import as_json, command_line
-from derivlang.cli.messages import echo
+from derivlang.cli.messages import echo, painted
 from derivlang.cli.types import PATH
 from derivlang.commands.command import Command, transforms
 from derivlang.core.dependencies import OptionNeeds
@@ -25,7 +24,7 @@ from derivlang.sources.request import SourceRequest, TextOptions
 
 if TYPE_CHECKING:
     from derivlang.core.takes import Mode
-    from derivlang.display.linked import LinkedLines
+    from derivlang.display.rows import LinkedLines
 
 
 class _FileOptions(TextOptions):
@@ -142,7 +141,7 @@ def _of_set(folder: Path, split: str | None, first: int, count: int) -> tuple[li
 
 def _object(shown: LinkedLines) -> dict[str, Any]:
     """Return what `--json` prints of a row. labels: of the derived words, by column; values: of the row."""
-    from derivlang.display.terminal import tags_of
+    from derivlang.display.view import tags_of
 
     line = shown.derived
     trees = {"head": line.head, "deprel": line.relation} if line.head else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,8 +99,7 @@ class ScoreLinks(Command[dict[str, float]], AlignScoreOptions):
         Raise DataError for a link outside its sentences, if texts are given.
         """
         from derivlang.align.bitext import encode_lines
-        from derivlang.align.links import check_range, parse_lines
-        from derivlang.align.score import score
+        from derivlang.align.links import check_range, parse_lines, score
         from derivlang.core.arrays import lengths_of
 
         options, files = self.part(AlignScoreOptions), (Path(self.links), Path(self.gold))
@@ -116,7 +115,7 @@ class ScoreLinks(Command[dict[str, float]], AlignScoreOptions):
             path = files[int(firsts[1] > 0)]
             warn(f"{path}: no link has a 0, so its words seem to be numbered from 1; links number words from 0")
         try:
-            return score(predicted, wanted).as_dict()
+            return asdict(score(predicted, wanted))
         except DataError as error:
             error.where = ", ".join(map(str, files))
             raise

@@ -1,40 +1,48 @@
-"""Drawings of a row: where each word, link, arc and label stands. No markup is made here (`svg.html` does that).
+"""The drawing of a row: where each word, link, arc and label stands. No markup is made here (`svg.html` does that).
 
-across   the source line above the derived one, trees above and below: for lines that fit the page
-down     a word per row, the source at the left and the derived words at the right, labels below them: for phones and
-         long lines
-
-Both draw the same pairs: a source word with its derived word, a deleted word, or an inserted one.
+The source line stands above the derived one, trees above and below. What is linked are pairs: a source word with its
+derived word, a deleted word, or an inserted one. The width of a word is estimated by classes of characters, rather too
+wide than too narrow, since it only decides how far apart words stand. No font is read, so the same row gives the same
+drawing everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from derivlang.display.arcs import arcs_of
-from derivlang.display.linked import Line, LinkedLines
-from derivlang.display.widths import is_rtl, isolated, width
+from derivlang.display.rows import Line, LinkedLines
 
 SIZE, SMALL = 15, 11  # px, of words and of labels
-WIDEST = 1600  # px: longer lines are drawn down only
 _SPACE = 16  # between two words
-_LEVEL, _NARROW_LEVEL = 19, 7  # between two levels of arcs, across and down
-_ROW, _TAGGED_ROW = 28, 38  # heights of a word drawn down, without and with its labels below it
-_GAP, _STRAIGHT_GAP, _GAP_DOWN = 88, 40, 64  # between the two lines
-_BASE = 20  # from the top of a row drawn down to the base of its word
+_LEVEL = 19  # between two levels of arcs
+_GAP, _STRAIGHT_GAP = 88, 40  # between the two lines
 _TAGS, _LABELS = 14, 13  # heights of the rows of tags and of entity labels
+_NARROW = frozenset("iljtfrI.,:;'’‘|!()[]{}/\\-`\"·")
+_WIDE = frozenset("mwMWQOGDHNU@%&—…")
+# First and last code point of scripts with wide letters, and their width.
+_SCRIPTS = (
+    (0x0530, 0x058F, 0.70),  # Armenian
+    (0x0590, 0x08FF, 0.58),  # Hebrew, Arabic
+    (0x0900, 0x0DFF, 0.70),  # scripts of India
+    (0x1C90, 0x1CBF, 0.80),  # Georgian capitals
+    (0x10A0, 0x10FF, 0.66),  # Georgian
+    (0x2D00, 0x2D2F, 0.70),  # Georgian, church script
+    (0x1D400, 0x1D7FF, 0.80),  # mathematical letters
+)
+_ISOLATE, _END = "\u2068", "\u2069"  # first strong isolate, pop directional isolate
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnText:
-    """A text at a place. kind: word, tag or label. anchor: start, middle or end."""
+    """A text around a place. kind: word, tag, relation or label."""
 
     x: float
     y: float
     text: str
     kind: str
-    anchor: str = "middle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,41 +54,28 @@ class Box:
     width: float
     height: float
     colour: int
-    label: DrawnText | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Tip:
-    """A box with the facts about a pair, shown when the pair has the pointer or the focus."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    lines: tuple[DrawnText, ...]
+    label: DrawnText
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnPair:
     """A pair of words. said: all about it in a sentence. kind: same, earlier, later, deleted or inserted.
 
-    link: the path between the words, "" if there is only one. arcs: (path, arrow's path, label or None) of the edges
-    to the heads of both words.
+    link: the path between the words, "" if there is only one. arcs: (path, arrow's path, label) of the edges to the
+    heads of both words.
     """
 
     said: str
     kind: str
     texts: tuple[DrawnText, ...]
     link: str
-    arcs: tuple[tuple[str, str, DrawnText | None], ...]
-    tip: Tip | None = None
+    arcs: tuple[tuple[str, str, DrawnText], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
     """A drawing of `width` by `height` px. boxes lie below the links, links below the words."""
 
-    kind: str
     width: float
     height: float
     boxes: tuple[Box, ...] = ()
@@ -89,14 +84,13 @@ class Drawing:
 
 @dataclass(slots=True)
 class _Side:
-    """A line with the places of its words. x, y: of the words' middle and base. small: the label of each word."""
+    """A line with the places of its words. x, y: of the words' middle and base."""
 
     line: Line
     x: list[float] = field(default_factory=list)
     y: list[float] = field(default_factory=list)
     widths: list[float] = field(default_factory=list)
-    arcs: dict[int, tuple[str, str, DrawnText | None]] = field(default_factory=dict)
-    small: list[str] = field(default_factory=list)
+    arcs: dict[int, tuple[str, str, DrawnText]] = field(default_factory=dict)
 
 
 def colours_of(rows: Sequence[LinkedLines]) -> dict[str, int]:
@@ -144,11 +138,8 @@ def _said_of(row: LinkedLines, pairs: Sequence[tuple[int, int, str]]) -> list[tu
     return out
 
 
-# Across
-
-
-def across(row: LinkedLines, colours: dict[str, int]) -> Drawing:
-    """Return the drawing with a line above the other."""
+def draw(row: LinkedLines, colours: dict[str, int]) -> Drawing:
+    """Return the drawing of a row. colours: as of `colours_of`."""
     source, derived = _Side(row.source), _Side(row.derived)
     total = max(_spread(source), _spread(derived), 120.0)
     for side in (source, derived):
@@ -170,8 +161,8 @@ def across(row: LinkedLines, colours: dict[str, int]) -> Drawing:
     below_words: dict[str, float] = {kind: base + 8 + tags + SMALL + _LABELS * n for n, kind in enumerate(kinds)}
     above_words: dict[str, float] = {kind: end + labels - 3 - _LABELS * n for n, kind in enumerate(kinds)}
     boxes = [
-        *_boxes_across(source, base, below_words, colours),
-        *_boxes_across(derived, second, above_words, colours),
+        *_boxes(source, base, below_words, colours),
+        *_boxes(derived, second, above_words, colours),
     ]
     drawn = []
     for (word, place, kind), said in zip(pairs, _said_of(row, pairs), strict=True):
@@ -185,11 +176,9 @@ def across(row: LinkedLines, colours: dict[str, int]) -> Drawing:
         if word >= 0 and place >= 0:
             a, b, middle = source.x[word], derived.x[place], (begin + end) / 2
             link = f"M{a:.1f},{begin:.1f} C{a:.1f},{middle:.1f} {b:.1f},{middle:.1f} {b:.1f},{end:.1f}"
-        at = source.x[word] if word >= 0 else derived.x[place]
         arcs = tuple(side.arcs[p] for side, p in ((source, word), (derived, place)) if p in side.arcs)
-        tip = _tip(said, at, begin + 6, total) if gap == _GAP else None
-        drawn.append(DrawnPair("; ".join(said), kind, tuple(texts), link, arcs, tip))
-    return Drawing("across", total, second + 10 + below, tuple(boxes), tuple(drawn))
+        drawn.append(DrawnPair("; ".join(said), kind, tuple(texts), link, arcs))
+    return Drawing(total, second + 10 + below, tuple(boxes), tuple(drawn))
 
 
 def _spread(side: _Side) -> float:
@@ -233,7 +222,7 @@ def _bend(side: _Side, y: float, way: int) -> None:
         side.arcs[arc.word] = (path, arrow, label)
 
 
-def _boxes_across(side: _Side, base: float, label_y: dict[str, float], colours: dict[str, int]) -> list[Box]:
+def _boxes(side: _Side, base: float, label_y: dict[str, float], colours: dict[str, int]) -> list[Box]:
     """Return the boxes of a side, answers first. label_y: the height of the labels of each kind."""
     out = []
     for span in sorted(side.line.spans, key=lambda span: span.kind):
@@ -246,93 +235,92 @@ def _boxes_across(side: _Side, base: float, label_y: dict[str, float], colours: 
     return out
 
 
-def _tip(said: Sequence[str], at: float, y: float, total: float) -> Tip:
-    wide = min(max(width(line) for line in said) * (SMALL + 1) + 16, total)
-    x = min(max(at - wide / 2, 0), max(total - wide, 0))
-    lines = tuple(DrawnText(x + 8, y + 16 + 16 * n, line, "said", "start") for n, line in enumerate(said))
-    return Tip(x, y, wide, 16 * len(said) + 10, lines)
-
-
-def _word(side: _Side, position: int, anchor: str = "middle") -> DrawnText:
+def _word(side: _Side, position: int) -> DrawnText:
     root = " root" if side.line.head and side.line.head[position] == 0 else ""
-    return DrawnText(side.x[position], side.y[position], isolated(side.line.words[position]), f"word{root}", anchor)
+    return DrawnText(side.x[position], side.y[position], isolated(side.line.words[position]), f"word{root}")
 
 
-# Down
+# Arcs
 
 
-def down(row: LinkedLines, colours: dict[str, int]) -> Drawing:
-    """Return the drawing with a word per row."""
-    source, derived = _Side(row.source), _Side(row.derived)
-    for side in (source, derived):
-        side.small = _small(side.line)
-    row_height = _TAGGED_ROW if any([*source.small, *derived.small]) else _ROW
-    room, widest = [], []
-    for side in (source, derived):
-        side.widths = [width(word) * SIZE for word in side.line.words]
-        highest = max((arc.level for arc in arcs_of(side.line.head)), default=0)
-        room.append(highest * _NARROW_LEVEL + 12 if highest else 0)
-        widest.append(max([*side.widths, *(width(text) * SMALL for text in side.small)], default=0) + 8)
-        side.y = [row_height * n + _BASE for n in range(len(side.line.words))]
-    left = room[0] + widest[0]
-    right = left + _GAP_DOWN
-    source.x, derived.x = [left - 4] * len(source.widths), [right + 4] * len(derived.widths)
-    _bend_sideways(source, room[0] - 4, -1)
-    _bend_sideways(derived, right + widest[1] + 4, 1)
-    drawn = []
-    pairs = kinds_of(row)
-    for (word, place, kind), said in zip(pairs, _said_of(row, pairs), strict=True):
-        texts = []
-        for side, position, anchor in ((source, word, "end"), (derived, place, "start")):
-            if position >= 0:
-                texts.append(_word(side, position, anchor))
-                if side.small[position]:
-                    x, y = side.x[position], side.y[position] + SMALL + 2
-                    texts.append(DrawnText(x, y, side.small[position], "tag", anchor))
-        link = ""
-        if word >= 0 and place >= 0:
-            a, b, middle = source.y[word] - 5, derived.y[place] - 5, (left + right) / 2
-            link = f"M{left + 4:.1f},{a:.1f} C{middle:.1f},{a:.1f} {middle:.1f},{b:.1f} {right - 4:.1f},{b:.1f}"
-        arcs = tuple(side.arcs[p] for side, p in ((source, word), (derived, place)) if p in side.arcs)
-        drawn.append(DrawnPair("; ".join(said), kind, tuple(texts), link, arcs))
-    boxes = [*_boxes_down(source, -1, row_height, colours), *_boxes_down(derived, 1, row_height, colours)]
-    high = row_height * max(len(source.x), len(derived.x), 1) + 8
-    return Drawing("down", right + widest[1] + room[1], high, tuple(boxes), tuple(drawn))
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """The edge from a head to a word, positions from 0. level: from 1, above all arcs that it spans."""
+
+    head: int
+    word: int
+    level: int
+
+    @property
+    def first(self) -> int:
+        """The left end."""
+        return min(self.head, self.word)
+
+    @property
+    def last(self) -> int:
+        """The right end."""
+        return max(self.head, self.word)
 
 
-def _small(line: Line) -> list[str]:
-    """Return the label below each word: its tag, its relation, and the entities and answers that begin there."""
-    parts: list[list[str]] = [[] for _ in line.words]
-    for values in (line.tag, line.relation):
-        for place, value in enumerate(values):
-            parts[place].append(value)
-    for span in line.spans:
-        parts[span.first].append(span.label)
-    return [" ".join(each) for each in parts]
+def arcs_of(head: Sequence[int]) -> list[Arc]:
+    """Return the arcs of heads (from 1, 0 = root), short ones first. Roots have no arc.
 
-
-def _bend_sideways(side: _Side, x: float, way: int) -> None:
-    """Draw the arcs of a side from a column to the left (way -1) or right (1). Relations stand at their words."""
-    for arc in arcs_of(side.line.head):
-        to = side.y[arc.word] - 5
-        begin = side.y[arc.head] - 5 + (3 if arc.word > arc.head else -3)
-        far = x + way * arc.level * _NARROW_LEVEL
-        r = min(5.0, abs(to - begin) / 2)
-        turn, out = (r if begin < to else -r), way * r
-        path = (
-            f"M{x:.1f},{begin:.1f} H{far - out:.1f} Q{far:.1f},{begin:.1f} {far:.1f},{begin + turn:.1f} "
-            f"V{to - turn:.1f} Q{far:.1f},{to:.1f} {far - out:.1f},{to:.1f} H{x:.1f}"
-        )
-        arrow = f"M{x + way * 5:.1f},{to - 3:.1f} L{x + way * 5:.1f},{to + 3:.1f} L{x:.1f},{to:.1f} Z"
-        side.arcs[arc.word] = (path, arrow, None)
-
-
-def _boxes_down(side: _Side, way: int, row_height: int, colours: dict[str, int]) -> list[Box]:
+    An arc is one level above the highest arc that shares a stretch between two words with it, crossing ones included.
+    """
+    ends = sorted(((h - 1, w) for w, h in enumerate(head) if h > 0), key=lambda arc: (abs(arc[0] - arc[1]), arc[1]))
+    # The highest level so far over each stretch between two words, as runs of equal levels: run r begins at starts[r].
+    # An arc replaces the runs below it by one, so that a head with thousands of dependents has a few runs.
+    starts, levels = [0], [0]
     out = []
-    for span in side.line.spans:
-        inside = slice(span.first, span.end)
-        wide = max(*side.widths[inside], *(width(text) * SMALL for text in side.small[inside])) + 8
-        x = side.x[span.first] + 4 - wide if way < 0 else side.x[span.first] - 4
-        high = row_height * (span.end - span.first)
-        out.append(Box(x, side.y[span.first] - _BASE + 3, wide, high - 4, colours[span.label]))
+    for governor, word in ends:
+        first, last = sorted((governor, word))
+        begin, end = bisect_right(starts, first) - 1, bisect_left(starts, last)  # the runs that the arc overlaps
+        level = 1 + max(levels[begin:end])
+        fresh = [(first, level)]
+        if starts[begin] < first:
+            fresh.insert(0, (starts[begin], levels[begin]))
+        if end == len(starts) or starts[end] > last:
+            fresh.append((last, levels[end - 1]))
+        starts[begin:end], levels[begin:end] = zip(*fresh, strict=True)
+        out.append(Arc(governor, word, level))
     return out
+
+
+# Widths
+
+
+def width(text: str) -> float:
+    """Return the estimated width of a text, in em."""
+    return sum(map(_of_character, text))
+
+
+def _of_character(character: str) -> float:
+    if character in _NARROW:
+        return 0.38
+    if character in _WIDE:
+        return 0.90
+    if character.isascii():
+        return 0.70 if character.isupper() else 0.60
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Mn", "Me"):
+        return 0.0
+    if unicodedata.east_asian_width(character) in "WF":
+        return 1.0
+    code = ord(character)
+    return next((em for first, last, em in _SCRIPTS if first <= code <= last), 0.72 if character.isupper() else 0.64)
+
+
+def is_rtl(words: Iterable[str]) -> bool:
+    """Return whether most words with a direction begin with a letter that is written from right to left."""
+    right = left = 0
+    for word in words:
+        first = next((d for d in map(unicodedata.bidirectional, word) if d in ("L", "R", "AL")), "")
+        right += first in ("R", "AL")
+        left += first == "L"
+    return right > left
+
+
+def isolated(text: str) -> str:
+    """Return a text that keeps its own direction beside other text: a word with right-to-left letters is enclosed."""
+    if any(unicodedata.bidirectional(c) in ("R", "AL") for c in text):
+        return f"{_ISOLATE}{text}{_END}"
+    return text

@@ -1,29 +1,37 @@
 """Rows as HTML: a fragment for a notebook, or one self-contained page, of templates that escape all text.
 
 Nothing is loaded and no script runs: what the pointer or the focus shows is CSS. A drawing that is wider than its place
-gives way to the form that runs down the page (`drawing.py`), by a container query.
+scrolls. A page is one file, so it carries the web fonts whose characters it has, with local fonts for all else.
+`letters/letters.css` declares them, one file for the letters of a script; docs/fonts.py makes both.
+
+    faces("Წელცომე ．")  ->  @font-face rules of georgian.woff2 and fullwidth.woff2, as data: URLs
 """
 
 from __future__ import annotations
 
-import math
+import base64
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import UsageError
-from derivlang.display.drawing import WIDEST, across, colours_of, down, kinds_of
-from derivlang.display.fonts import FONTS, faces, font_notes
-from derivlang.display.linked import LinkedLines
-from derivlang.display.widths import is_rtl
+from derivlang.display.drawing import colours_of, draw, is_rtl, kinds_of
+from derivlang.display.rows import LinkedLines
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # characters that no XML 1.0 file may hold
-_BUCKET = 80  # px: drawings switch to the other form at multiples of this width
+# The web fonts stand first: a word with letters that only some local fonts have is in one font, not in two.
+FONTS = (
+    'derivlang, system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Noto Sans Hebrew", "Noto Sans Arabic", '
+    '"DejaVu Sans", sans-serif'
+)
+_FOLDER = resources.files(__package__ or "") / "letters"
+_UNSHOWN = ((0xE000, 0xF8FF), (0x40000, 0xDFFFF), (0xF0000, 0x10FFFF))  # private use and unassigned planes
 # Hues of Okabe and Ito (2008), darkened for white ground and lightened for dark; labels repeat what they say.
 _LIGHT = ("#00805d", "#0072b2", "#c04a00", "#a0527d", "#8f6200", "#1f7fb0", "#6b6b00")
 _DARK = ("#33c79b", "#56b4e9", "#f28b4b", "#e09cc4", "#e6b84d", "#9ad5f7", "#d0d050")
@@ -37,7 +45,7 @@ _DARK_RULES = (
     "--dl-band: #1e2126; --dl-same: #7d8590; --dl-earlier: #56b4e9; --dl-later: #f2a05c; --dl-lit: #ff9ad5; "
     + " ".join(f"--dl-{n}: {colour};" for n, colour in enumerate(_DARK))
 )
-_ON_POINTER = (".lit", ".tip", ":hover", ".said", ".pair {")  # parts of rules that a picture does not need
+_ON_POINTER = (".lit", ":hover", ".pair {")  # parts of rules that a picture does not need
 _KINDS = {
     "same": "in its place",
     "earlier": "moved forward",
@@ -56,28 +64,20 @@ def fragment(rows: Sequence[LinkedLines]) -> str:
     """Return rows as a piece of HTML with its style, for a notebook or for part of a page."""
     colours = colours_of(rows)
     template = _template("figure.html")
-    figures, buckets = [], set()
-    for row in rows:
-        wide = across(row, colours)
-        bucket = math.ceil((wide.width + 8) / _BUCKET) * _BUCKET
-        shown = wide if wide.width <= WIDEST else None
-        if shown is not None:
-            buckets.add(bucket)
-        figures.append(
-            template.render(
-                row=row,
-                across=shown,
-                down=down(row, colours),
-                bucket=bucket,
-                rtl=is_rtl(row.source.words),
-                label=summary(row),
-                table=_table(row),
-                labelled=bool(row.derived.head or row.derived.tags or row.derived.spans or row.source.spans),
-            )
+    figures = [
+        template.render(
+            row=row,
+            drawing=draw(row, colours),
+            rtl=is_rtl(row.source.words),
+            label=summary(row),
+            table=_table(row),
+            labelled=bool(row.derived.head or row.derived.tags or row.derived.spans or row.source.spans),
         )
+        for row in rows
+    ]
     words = (word for row in rows for line in (row.source, row.derived) for word in line.words)
     return _template("fragment.html").render(
-        style=faces("".join(figures)) + style(buckets),
+        style=faces("".join(figures)) + style(),
         figures=figures,
         notes=font_notes(words),
         key=_key(rows, colours),
@@ -85,7 +85,7 @@ def fragment(rows: Sequence[LinkedLines]) -> str:
 
 
 def standalone_svg(row: LinkedLines) -> str:
-    """Return the drawing with a line above the other as an SVG file of its own, which follows light and dark."""
+    """Return the drawing of a row as an SVG file of its own, which follows light and dark."""
     rules = _drawing_rules().replace(".dl svg ", "svg ")
     rules = "".join(f"{rule}\n" for rule in rules.splitlines() if not any(part in rule for part in _ON_POINTER))
     style = (
@@ -93,7 +93,7 @@ def standalone_svg(row: LinkedLines) -> str:
         f"@media (prefers-color-scheme: dark) {{ svg {{ {_DARK_RULES} }} }}\n{rules}"
     )
     macro = _template("svg.html").module.svg  # type: ignore[attr-defined]
-    drawing, said = across(row, colours_of([row])), summary(row)
+    drawing, said = draw(row, colours_of([row])), summary(row)
     letters = faces(str(macro(drawing, said, False)))
     return _NO_XML.sub("\ufffd", str(macro(drawing, said, False, letters + style)))
 
@@ -105,15 +105,10 @@ def summary(row: LinkedLines) -> str:
     return f"{len(row.source.words)} source words linked to {len(row.derived.words)} derived words; {moved} moved"
 
 
-def style(buckets: Iterable[int]) -> str:
-    """Return the style sheet. buckets: the widths at which drawings switch to the form that runs down."""
+def style() -> str:
+    """Return the style sheet."""
     rules = _read("style.css").replace("DARK", _DARK_RULES).replace("LIGHT", _LIGHT_RULES).replace("FONTS", FONTS)
-    switches = "".join(
-        f".dl .w{width} svg.down {{ display: none; }}\n@container (max-width: {width}px) "
-        f"{{ .dl .w{width} svg.across {{ display: none; }} .dl .w{width} svg.down {{ display: block; }} }}\n"
-        for width in sorted(buckets)
-    )
-    return rules + _drawing_rules() + switches
+    return rules + _drawing_rules()
 
 
 def _drawing_rules() -> str:
@@ -165,3 +160,53 @@ def _environment() -> Environment:
 
 def _template(name: str) -> Template:
     return _environment().get_template(name)
+
+
+# Fonts
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """A web font. rule: its `@font-face`, which names file. codes: the code points that it has."""
+
+    rule: str
+    file: str
+    codes: frozenset[int]
+
+
+@cache
+def shipped_faces() -> tuple[Face, ...]:
+    """Return the web fonts of the package."""
+    rules = (_FOLDER / "letters.css").read_text("utf-8").splitlines()
+    return tuple(Face(rule, re.findall(r"url\((.*?)\)", rule)[0], _codes(rule)) for rule in rules)
+
+
+def faces(text: str) -> str:
+    """Return the rules of the web fonts that have characters of a text, with the fonts in them."""
+    codes = set(map(ord, text))
+    return "".join(f"{_inlined(face)}\n" for face in shipped_faces() if not codes.isdisjoint(face.codes))
+
+
+def font_notes(words: Iterable[str]) -> list[str]:
+    """Return a sentence if there are private-use or unassigned characters, which no font shows, else nothing."""
+    codes = {ord(c) for word in words for c in word}
+    if not any(first <= code <= last for code in codes for first, last in _UNSHOWN):
+        return []
+    return [
+        "Some words have private-use or unassigned characters, which no font shows: their letters have no counterpart "
+        "in the chosen script (docs/reference/scripts.md). The links and the table say which words they are."
+    ]
+
+
+@cache
+def _inlined(face: Face) -> str:
+    data = base64.b64encode((_FOLDER / face.file).read_bytes()).decode()
+    return face.rule.replace(f"url({face.file})", f"url(data:font/woff2;base64,{data})")
+
+
+def _codes(rule: str) -> frozenset[int]:
+    """Return the code points of the `unicode-range` of a rule."""
+    codes: set[int] = set()
+    for first, last in re.findall(r"U\+([0-9A-F]+)(?:-([0-9A-F]+))?", rule):
+        codes |= set(range(int(first, 16), int(last or first, 16) + 1))
+    return frozenset(codes)

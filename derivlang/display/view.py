@@ -1,18 +1,154 @@
-"""View: rows that a notebook shows as a drawing, and that can be saved as a page or as a picture."""
+"""View: rows that a notebook shows as a drawing, a terminal as text, and that can be saved as a page or a picture.
+
+In a terminal there are both lines, then a line for each derived word with its source word, labels and tree.
+
+row 0  split test  document 0  key 0d4cfc6a3e2b9f10
+  source   Welcome to ACL .
+  derived  ᲐᲪᲚ ტო Წელცომე ．
+    0 ᲐᲪᲚ      <-   2 ACL
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import UsageError, visible
+from derivlang.core.layers.constituents import PARSE
+from derivlang.core.layers.tag_schemes import tag as tag_of
 from derivlang.core.messages import counted
-from derivlang.display.drawing import colours_of
-from derivlang.display.linked import LinkedLines
-from derivlang.display.terminal import Paint, text_of
+from derivlang.display.drawing import arcs_of, colours_of, kinds_of
+from derivlang.display.rows import Line, LinkedLines
 from derivlang.formats.places import located
 from derivlang.store.files import held_file, writing
+
+Paint = Callable[[str, str], str]
+"""Returns a text with the colour of a kind: soft, earlier, later, same, deleted, inserted, or label N."""
+
+# Box-drawing characters by the sides that they touch: up 1, down 2, left 4, right 8.
+_BOXES = " ╵╷│╴╯╮┤╶╰╭├─┴┬┼"
+_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
+_MOST_LEVELS = 12  # deeper trees would fill the screen
+
+
+def text_of(row: LinkedLines, paint: Paint, colours: dict[str, int]) -> str:
+    """Return a row as text, with control characters as visible escapes.
+
+    paint: colours a piece of text. colours: a number for each label of a span.
+    """
+    row, colours = _visible(row), {visible(label): number for label, number in colours.items()}
+    source, derived = row.source, row.derived
+    values = row.values.items() if not derived.brackets else [(n, v) for n, v in row.values.items() if n != PARSE]
+    header = "  ".join(f"{name} {value}" for name, value in (*row.facts.items(), *values))
+    lines = [header] if header else []
+    for name, line in (("source", source), ("derived", derived)):
+        lines.append(f"  {paint(f'{name:<8}', 'soft')} {' '.join(_painted(line, paint, colours))}".rstrip())
+    kinds = {place: kind for _, place, kind in kinds_of(row) if place >= 0}
+    trees = tree_of(derived)
+    wide = max(map(columns, derived.words), default=0)
+    own = max((columns(source.words[i]) if i >= 0 else 1 for i in row.order), default=0)
+    labels = _labels(derived)
+    words, partners = _painted(derived, paint, colours), _painted(source, paint, colours)
+    for place, word in enumerate(row.order):
+        left = words[place] + " " * (wide - columns(derived.words[place]))
+        right = f"  - {' ' * own}"
+        if word >= 0:
+            right = f"{word:>3} {partners[word]}{' ' * (own - columns(source.words[word]))}"
+        arrow = paint("<-", kinds[place])
+        known = paint("  ".join(labels[place]), "soft")
+        lines.append(f"  {trees[place]}{place:>3} {left}  {arrow} {right}  {known}".rstrip())
+    room = " " * (len(trees[0]) if trees else 0)
+    for word, place in enumerate(row.positions):
+        if place < 0:
+            lines.append(f"  {room}  - {' ' * wide}  {paint('<-', 'deleted')} {word:>3} {partners[word]}  deleted")
+    return "\n".join(lines)
+
+
+def tree_of(line: Line) -> list[str]:
+    """Return the tree of a line, a piece for each word: arcs at the left, `>` before a dependent. "" without a tree.
+
+    The cat sleeps   ->   ╭>  The
+                          ├>  cat
+                          ╰─  sleeps
+    """
+    arcs = [arc for arc in arcs_of(line.head) if arc.level <= _MOST_LEVELS]
+    if not arcs:
+        return [""] * len(line.words)
+    deepest = max(arc.level for arc in arcs)
+    grid = [[0] * deepest for _ in line.words]
+    for arc in arcs:
+        column = deepest - arc.level
+        for end, to in ((arc.first, _DOWN), (arc.last, _UP)):
+            grid[end][column] |= to | _RIGHT
+            for crossed in range(column + 1, deepest):
+                grid[end][crossed] |= _LEFT | _RIGHT
+        for between in range(arc.first + 1, arc.last):
+            grid[between][column] |= _UP | _DOWN
+    dependents, heads = {arc.word for arc in arcs}, {arc.head for arc in arcs}
+    ends = [">" if word in dependents else "─" if word in heads else " " for word in range(len(line.words))]
+    return ["".join(_BOXES[cell] for cell in cells) + end for cells, end in zip(grid, ends, strict=True)]
+
+
+def tags_of(line: Line) -> dict[str, list[str]]:
+    """Return the entities of a line as BIO tags, by column."""
+    out: dict[str, list[str]] = {}
+    for span in line.spans:
+        if span.kind == "entity":
+            tags = out.setdefault(span.column, ["O"] * len(line.words))
+            first, other = tag_of("B", span.label), tag_of("I", span.label)
+            tags[span.first : span.end] = [first, *[other] * (span.end - span.first - 1)]
+    return out
+
+
+def columns(text: str) -> int:
+    """Return the number of terminal columns: wide East Asian characters take two, combining marks none."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _visible(row: LinkedLines) -> LinkedLines:
+    source, derived = map(_visible_line, (row.source, row.derived))
+    facts, values = ({visible(k): visible(v) for k, v in some.items()} for some in (row.facts, row.values))
+    return LinkedLines(source, derived, row.order, facts, values)
+
+
+def _visible_line(line: Line) -> Line:
+    def shown(texts: Sequence[str]) -> tuple[str, ...]:
+        return tuple(map(visible, texts))
+
+    spans = tuple(replace(span, label=visible(span.label)) for span in line.spans)
+    tags = {name: shown(values) for name, values in line.tags.items()}
+    return Line(shown(line.words), line.head, shown(line.relation), tags, spans, shown(line.brackets))
+
+
+def _painted(line: Line, paint: Paint, colours: dict[str, int]) -> list[str]:
+    """Return the words of a line, with entities and answers in their colours."""
+    words = list(line.words)
+    for span in sorted(line.spans, key=lambda span: span.kind):
+        for word in range(span.first, span.end):
+            words[word] = paint(line.words[word], f"label {colours[span.label]}")
+    return words
+
+
+def _labels(line: Line) -> list[list[str]]:
+    """Return the labels in the line of each word: tag, relation and number of the head, BIO tags, brackets, answer."""
+    labels: list[list[str]] = [[] for _ in line.words]
+    wide = max(map(len, line.tag), default=0)
+    for word, tag in enumerate(line.tag):
+        labels[word].append(f"{tag:<{wide}}")
+    for word, governor in enumerate(line.head):
+        labels[word].append(line.relation[word] + (f" of {governor - 1}" if governor else ""))
+    for tags in tags_of(line).values():
+        for word, tag in enumerate(tags):
+            labels[word] += [tag] if tag != "O" else []
+    wide = max(len("  ".join(own)) for own in labels) if line.brackets else 0
+    for word, piece in enumerate(line.brackets):
+        labels[word] = [f"{'  '.join(labels[word]):<{wide}}", piece] if wide else [piece]
+    for span in line.spans:
+        for word in range(span.first, span.end) if span.kind == "answer" else ():
+            labels[word].append("answer")
+    return labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from derivlang.core.errors import DataError
 from derivlang.formats import conllu
 from derivlang.grammar.families import families_of_trees
 from derivlang.grammar.labels import V2_RELATIONS
-from derivlang.grammar.orm import broken, lines
 from derivlang.grammar.treebank import words_of_tables
+from derivlang.grammar.weights import broken, lines
 
 FIRST_LINE = "# derivlang counts 1"
 _ROWS = "rows"

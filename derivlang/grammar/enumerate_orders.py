@@ -1,7 +1,11 @@
-"""Enumeration: all orders of a small family, in lexicographic order, and the score of any given order."""
+"""Enumeration: all orders of a small family, in lexicographic order, and the score of any given order.
+
+`Local` has what pairs and neighbours of members add to that score, for some families of one size.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import permutations
 
@@ -9,8 +13,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int64
-from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
+
+_TIE = 1e-7  # score of a pair that keeps its surface order, under argmax
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Local:
+    """Scores of b families with d dependents each (in surface order) and a head; families are the last axis.
+
+    left, right, across, next: [d, d, b]. before, after: [d, b], PRE with the head after and before the dependent.
+    first, last: [d, b], next to BOS and EOS. to_head, from_head: [d, b], next to the head. bare: [2, b], BOS next
+    to the head and the head next to EOS.
+    """
+
+    left: Float
+    right: Float
+    across: Float
+    next: Float
+    before: Float
+    after: Float
+    first: Float
+    last: Float
+    to_head: Float
+    from_head: Float
+    bare: Float
+
+    @property
+    def n_dependents(self) -> int:
+        """d."""
+        return len(self.before)
+
+    def take(self, which: NDArray[np.intp] | list[int]) -> Local:
+        """Return the scores of some of the families."""
+        return Local(*(getattr(self, name)[..., which] for name in Local.__slots__))
+
+    def with_ties_broken(self, heads: Int64) -> Local:
+        """Return the scores plus a little for each pair in surface order, so that equal orders change nothing.
+
+        heads: int64[b], position of the head among the members. Each pair gets a slightly different amount, so no two
+        orders tie. With two dependents and the head between them (heads = 1):
+
+            dependent 0 before 1    1e-7 · (1 + 1 / 4096)
+            dependent 0 before the head    1e-7;    dependent 1 after the head    1e-7 · (1 + 1 / 5000)
+        """
+        d = self.n_dependents
+        index = np.arange(d)
+        pair = np.where(index[:, None] < index, _TIE * (1 + (index[:, None] * (d + 1) + index) / 4096), 0.0)[..., None]
+        before = np.where(index[:, None] < heads, _TIE * (1 + index[:, None] / 5000), 0.0)
+        after = np.where(index[:, None] >= heads, _TIE * (1 + index[:, None] / 5000), 0.0)
+        return replace(
+            self,
+            left=self.left + pair,
+            right=self.right + pair,
+            across=self.across + pair,
+            before=self.before + before,
+            after=self.after + after,
+        )
+
 
 MOST_MEMBERS = 9  # 362,880 orders; ten would need a table of 36 MB, and minutes for a file of heads
 
@@ -88,7 +148,7 @@ def indicators(n: int) -> Float:
     d = n - 1
     orders = all_orders(n)
     place = orders.argsort(axis=1)
-    first, second = _pairs(d)
+    first, second = ordered_pairs(d)
     is_left = place[:, d] > place[:, :d].T
     ahead = (place[:, first] < place[:, second]).T
     near = (place[:, first] + 1 == place[:, second]).T
@@ -104,14 +164,14 @@ def indicators(n: int) -> Float:
 
 def flat(local: Local) -> Float:
     """Return float64[P, b]: all numbers that an order of these families may add up, as the rows of `indicators`."""
-    first, second = _pairs(local.n_dependents)
+    first, second = ordered_pairs(local.n_dependents)
     pairs = [table[first, second] for table in (local.left, local.right, local.across, local.next)]
     return np.concatenate(
         [*pairs, local.before, local.after, local.first, local.last, local.to_head, local.from_head, local.bare]
     )
 
 
-def _pairs(d: int) -> tuple[Int64, Int64]:
+def ordered_pairs(d: int) -> tuple[Int64, Int64]:
     """Return all ordered pairs of different dependents."""
     first, second = np.divmod(np.arange(d * d), d) if d else (np.zeros(0, np.int64),) * 2
     return first[first != second], second[first != second]

@@ -19,7 +19,7 @@ import numpy as np
 
 from derivlang.core.arrays import Int32, Int64
 from derivlang.core.keys import Draws, fractions
-from derivlang.grammar.local import Local
+from derivlang.grammar.enumerate_orders import Local
 from derivlang.grammar.weights import Float
 
 MOST_TOGETHER = 1000

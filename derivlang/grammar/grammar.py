@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError
-from derivlang.grammar.orm import broken, lines
 from derivlang.grammar.sequences import SHORTEST
-from derivlang.grammar.weights import KINDS, LARGEST, LONGEST_SEQUENCE, VIEWS, Features, Weights
+from derivlang.grammar.weights import KINDS, LARGEST, LONGEST_SEQUENCE, VIEWS, Features, Weights, broken, lines
 
 
 @dataclass(frozen=True, eq=False)

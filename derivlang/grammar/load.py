@@ -15,9 +15,10 @@ from pathlib import Path
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.spec_files import Named, Parts
 from derivlang.formats.places import is_path
-from derivlang.grammar import counts, orm
+from derivlang.grammar import counts
 from derivlang.grammar.counts import Counts
 from derivlang.grammar.grammar import Grammar, read_grammar
+from derivlang.grammar.weights import ORM_SUFFIXES, head_class_of, language_of, read_weights
 
 SUFFIX = ".grammar.tsv"
 COUNTS = ".counts.tsv"  # beside each shipped grammar
@@ -73,7 +74,7 @@ def load_grammar(name_or_path: str | os.PathLike[str], *, where: str | None = No
     if text in names:
         return read_grammar(names[text])
     if is_path(text, "file"):
-        return _orm({orm.head_class_of(path): path}) if path.name.endswith(orm.SUFFIXES) else read_grammar(path)
+        return _orm({head_class_of(path): path}) if path.name.endswith(ORM_SUFFIXES) else read_grammar(path)
     if pair := files_of_pair(path):
         return _orm(pair)
     raise _unknown(text, where)
@@ -95,7 +96,7 @@ def load_counts(name_or_path: str | os.PathLike[str], *, where: str | None = Non
 def _unknown(text: str, where: str | None) -> UsageError:
     """Return the error for a text that is neither a shipped grammar nor a file."""
     names = shipped()
-    if "/" in text or os.sep in text or text.endswith((*orm.SUFFIXES, SUFFIX, ".tsv")):
+    if "/" in text or os.sep in text or text.endswith((*ORM_SUFFIXES, SUFFIX, ".tsv")):
         return UsageError(
             f"there is no grammar file {text}",
             where=where,
@@ -110,15 +111,15 @@ def files_of_pair(prefix: Path) -> dict[str, Path]:
     return {
         name: file
         for name in ("N", "V")
-        for suffix in orm.SUFFIXES
+        for suffix in ORM_SUFFIXES
         if is_path(file := Path(f"{prefix}@{name}{suffix}"), "file")
     }
 
 
 def _orm(paths: dict[str, Path]) -> Grammar:
     first = next(iter(paths.values()))
-    weights = {name: orm.read_weights(path) for name, path in paths.items()}
-    return Grammar(orm.language_of(first), "", "v1", weights, {"format": "orm"})
+    weights = {name: read_weights(path) for name, path in paths.items()}
+    return Grammar(language_of(first), "", "v1", weights, {"format": "orm"})
 
 
 GRAMMARS = Named(shipped, grammar_parts, grammar_files)

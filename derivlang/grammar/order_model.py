@@ -27,10 +27,9 @@ from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.threads import one_thread
 from derivlang.grammar import exact
-from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, score, to_dependents
+from derivlang.grammar.enumerate_orders import MOST_MEMBERS, Local, all_orders, score, to_dependents
 from derivlang.grammar.families import Families, head_class
 from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.local import Local
 from derivlang.grammar.sampler import Sampler
 from derivlang.grammar.scores import Component, Scores
 from derivlang.grammar.weights import Float
@@ -43,7 +42,7 @@ class OrderModel:
 
     superstrate: a grammar, or one for each head class ({"N": fr, "V": hi}; families of other classes keep their
     order). substrate: the grammar of the trees' language; None, or a grammar without the class: nothing is mixed in.
-    The subtypes of the trees are read as subtypes of the substrate's language (`subtypes`).
+    The subtypes of the trees are read as subtypes of the substrate's language (`families`).
     mix: share of the substrate. labels: "map" maps labels to the UD version of each grammar, "as-is" does not (the
     published behaviour). temperature: at least 1e-6. mode: "sample" or "argmax".
     """

@@ -20,12 +20,10 @@ from itertools import chain
 import numpy as np
 
 from derivlang.core.arrays import Int32, Int64
-from derivlang.grammar.enumerate_orders import flat, indicators, to_members
-from derivlang.grammar.families import head_class, is_head
+from derivlang.grammar.enumerate_orders import Local, flat, indicators, to_members
+from derivlang.grammar.families import NONE, as_in_trees, head_class, is_head
 from derivlang.grammar.labels import candidates
-from derivlang.grammar.local import Local
 from derivlang.grammar.sequences import MOST_MEMBERS, Sequences
-from derivlang.grammar.subtypes import NONE, as_in_trees
 from derivlang.grammar.weights import BOS, EOS, PAIRS, Float, Weights, views
 
 _PRE, _BFR, _AFT, _BTW, _BI = range(len(PAIRS))
@@ -36,7 +34,7 @@ class Component:
     """One model of a mixture.
 
     labels: the label version to map to (None: labels as they are). own: the trees are of the model's own language, so
-    that a relation without a subtype is one that it has so named (`subtypes`).
+    that a relation without a subtype is one that it has so named (`families`).
     """
 
     share: float

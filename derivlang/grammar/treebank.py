@@ -15,15 +15,14 @@ import pyarrow as pa
 from derivlang.core.arrays import Int32, Int64, offsets_of
 from derivlang.core.errors import DataError, unknown
 from derivlang.formats import conllu
-from derivlang.grammar.families import Families, families_of_trees
+from derivlang.grammar.families import DEMONSTRATIVE, NONE, Families, families_of_trees, marked, named
 from derivlang.grammar.labels import old_labels
-from derivlang.grammar.subtypes import DEMONSTRATIVE, NONE, marked, named
 
 
 def families_of_tables(tables: Iterable[pa.Table], *, punct: bool = False, own: bool = False) -> tuple[Families, int]:
     """Return (all families, the number of sentences) of tables with list columns head, upos, deprel and, maybe, feats.
 
-    own: the tables are one treebank of a grammar's own language, so relations without a subtype are named (`subtypes`).
+    own: the tables are one treebank of a grammar's own language, so relations without a subtype are named (`families`).
     """
     heads, offsets, columns = words_of_tables(tables, ("upos", "deprel", "feats"))
     upos, deprel = marked(columns["upos"], columns["deprel"], columns["feats"])

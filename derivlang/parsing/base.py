@@ -4,19 +4,23 @@ A parser is any object with a `name`, a `language`, a `fingerprint` and a method
 name.
 
     She reads .    ->    upos PRON VERB PUNCT, head 2 0 2, deprel nsubj root punct
+
+`with_parses` gives a batch a parser's tags and trees as layers, one tree per sentence, on all sides of its records.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
 from derivlang.core import schema
-from derivlang.core.arrays import Int32, Int64, UInt8
+from derivlang.core.arrays import Int32, Int64, UInt8, lengths_of, owners
+from derivlang.core.batch import Batch
 from derivlang.core.errors import DerivlangError
+from derivlang.core.layers.parse import parse_layers
 from derivlang.core.trees import first_fault
 
 UPOS = tuple(sorted(set(schema.UPOS) - {"_"}))
@@ -79,3 +83,16 @@ def checked(parses: Parses, sentences: Int64, parser: str) -> Parses:
             id="parser-tree",
         )
     return parses
+
+
+def with_parses(batch: Batch, parser: Parser) -> Batch:
+    """Return the batch with layers `upos` and `head`. A batch with trees stays as it is; tags of its own are kept."""
+    if "head" in batch.layers:
+        return batch
+    parses = parser.parse(batch.words, batch.types, batch.sentences)
+    # Heads count from the first word of the sentence; in a batch, from the first word of the unit. In a unit with
+    # sentences of 2 and 3 words, the shift is 0 0 2 2 2, and the heads 2 0 | 2 0 2 become 2 0 4 0 4.
+    shift = np.repeat(batch.sentences[:-1] - batch.unit_words[owners(batch.units)], lengths_of(batch.sentences))
+    head = np.where(parses.head > 0, parses.head + shift, 0)
+    layers = parse_layers(parses.upos, UPOS, head, parses.deprel, parses.relations)
+    return replace(batch, layers={**layers, **batch.layers})

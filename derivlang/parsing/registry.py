@@ -80,11 +80,11 @@ def _load(spec: str, language: str) -> Parser:
     """
     name, _, argument = spec.partition(":")
     if name == "stanza":
-        from derivlang.parsing.stanza_adapter import load_stanza
+        from derivlang.parsing.foreign import load_stanza
 
         return load_stanza(argument or None, language)
     if name == "spacy":
-        from derivlang.parsing.spacy_adapter import load_spacy
+        from derivlang.parsing.foreign import load_spacy
 
         return load_spacy(argument)
     if spec in PARSERS:

@@ -7,7 +7,7 @@ The relations are UD v2's (and v1's); words with other relations are not argumen
     indirect object  iobj
 
 A clause with an object is transitive: its head has a dependent that is one. The head of an outer subject is its copula
-(`outer.py`).
+(`lifting.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from derivlang.core.arrays import Bool, Int32, Int64
 from derivlang.core.batch import Batch
 from derivlang.core.layers.tree import Tree
 from derivlang.syntax.forest import forest_of
-from derivlang.syntax.outer import with_outer_copulas
+from derivlang.syntax.lifting import with_outer_copulas
 
 SUBJECT, OBJECT, INDIRECT = range(3)
 ROLES = {"nsubj": SUBJECT, "nsubjpass": SUBJECT, "obj": OBJECT, "dobj": OBJECT, "iobj": INDIRECT}

@@ -18,9 +18,9 @@ from derivlang.core.keys import sequence_keys
 from derivlang.core.layers.tree import Tree
 from derivlang.core.order import Order
 from derivlang.syntax.arrange import arrange
-from derivlang.syntax.block import Rules, TreeBlock
 from derivlang.syntax.forest import Forest, forest_of
 from derivlang.syntax.layout import Listing
+from derivlang.syntax.nodes import Rules, TreeBlock
 from derivlang.syntax.parts import bonds
 from derivlang.syntax.words import WordKinds
 

@@ -18,7 +18,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.words import Words
-from derivlang.grammar.subtypes import DEMONSTRATIVE
+from derivlang.grammar.families import DEMONSTRATIVE
 
 # Kinds of words. Straight quotes open and close in turn; an opener of pair i has 16 + i, its closer 48 + i.
 OTHER, JOINER, HYPHEN, CLITIC, QUOTE, APOSTROPHE = 0, 1, 2, 3, 4, 5

@@ -24,12 +24,10 @@ from derivlang.formats.progress import stage
 from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.inference import Network
 from derivlang.parsing.model import CARD, WEIGHTS, StoredModel, load_model, make_model, read_card, save_model
-from derivlang.parsing.read import read_treebank
 from derivlang.parsing.registry import find_parser, forget_parsers
-from derivlang.parsing.scores import mask_rare, score
 from derivlang.parsing.settings import ParserOptions, ParserScoreOptions
 from derivlang.parsing.training.config import ParserConfig
-from derivlang.parsing.treebank import Treebank
+from derivlang.parsing.treebank import Treebank, mask_rare, read_treebank, score
 from derivlang.sources.treebank import files_of, find_treebank, names_of
 from derivlang.store.artifact import Artifact, ArtifactKind
 from derivlang.store.disk import held

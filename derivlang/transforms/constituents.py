@@ -24,8 +24,7 @@ from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.formats.pcfg_file import Rule, Symbol, check_switches, grammar_path, grammars, read_rules
 from derivlang.formats.places import once_per_version
-from derivlang.syntax.phrase_labels import check_tags, children_of, labelled, with_child
-from derivlang.syntax.phrases import Phrases, phrase_order, phrases_of
+from derivlang.syntax.phrases import Phrases, check_tags, children_of, labelled, phrase_order, phrases_of, with_child
 from derivlang.transforms.base import Transform
 from derivlang.transforms.word_order import Final, final_param
 

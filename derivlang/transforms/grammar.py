@@ -33,10 +33,10 @@ from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.formats.places import once_per_version
 from derivlang.grammar.weight_table import N_MIDDLE, WeightTable, is_punct, random_table, read_table
-from derivlang.syntax.block import TreeBlock
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.layout import Listing
 from derivlang.syntax.lifting import lifted
+from derivlang.syntax.nodes import TreeBlock
 from derivlang.syntax.slots import Members
 from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct
 from derivlang.syntax.words import WordKinds

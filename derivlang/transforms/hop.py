@@ -44,8 +44,7 @@ from derivlang.core.layers.constituents import PARSE
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.spec import param
-from derivlang.syntax.phrase_labels import labelled, plain_label
-from derivlang.syntax.phrases import phrases_of
+from derivlang.syntax.phrases import labelled, phrases_of, plain_label
 from derivlang.syntax.tree_order import merged
 from derivlang.syntax.words import CLITIC, kinds_of
 from derivlang.transforms.base import Forms, Transform

@@ -18,8 +18,8 @@ joined to them), count as others (tags WP and WDT in the study). A clause behind
 to win`). A copula takes the subject of its predicate: the two stand side by side at its place, in the order of S and V
 (`the cat is black`, ovs: `is the cat black`), unless the clause has an auxiliary. The subject of an outer copula
 (nsubj:outer, csubj:outer) goes with that copula, and what stands outside of the inner clause stays outside
-(`syntax/outer.py`; `the problem is that we lost`, ovs: `is the problem that lost we`). Final marks stay last. Sentences
-without a subject, which the study drops, are ordered by the same rule.
+(`syntax/lifting.py`; `the problem is that we lost`, ovs: `is the problem that lost we`). Final marks stay last.
+Sentences without a subject, which the study drops, are ordered by the same rule.
 Source: Ravfogel, Goldberg and Linzen 2019 (NAACL, N19-1356), languages with other orders; the example is theirs.
 """
 
@@ -37,10 +37,10 @@ from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
 from derivlang.core.layers.tree import Tree, parents
 from derivlang.core.spec import param
-from derivlang.syntax.block import TreeBlock
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.layout import Listing
-from derivlang.syntax.outer import PREDICATE, outer_subjects, with_outer_copulas
+from derivlang.syntax.lifting import PREDICATE, outer_subjects, with_outer_copulas
+from derivlang.syntax.nodes import TreeBlock
 from derivlang.syntax.slots import Members
 from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct
 from derivlang.syntax.words import WordKinds, see, written

@@ -96,7 +96,7 @@ class Agree(SuffixTransform):
 
     The verb gets the suffixes of its arguments, sorted and joined: the head of the clause if it is a verb, else the
     copula, else the last auxiliary. With `on=aux` it is the last auxiliary, else the copula, else the verb. A clause
-    without any of these has no suffix. An outer subject is the argument of the outer copula (`syntax/outer.py`). The
+    without any of these has no suffix. An outer subject is the argument of the outer copula (`syntax/lifting.py`). The
     number is the argument's, as in `case`; a relative word without the feature Number is singular.
 
     The released program marks the main verb; it has the rule for auxiliaries, too, and does not use it. It does not

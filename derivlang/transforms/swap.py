@@ -38,9 +38,9 @@ from derivlang.core.arrays import Bool, Int64, UInt64
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
 from derivlang.core.spec import param
-from derivlang.syntax.block import TreeBlock
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.layout import Listing
+from derivlang.syntax.nodes import TreeBlock
 from derivlang.syntax.slots import Members
 from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct
 from derivlang.syntax.words import WordKinds, see, written

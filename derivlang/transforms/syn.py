@@ -9,7 +9,7 @@
 A subtree moves as one block. By default names, numbers and fixed expressions stay together, and punctuation moves with
 its phrase. With `model` an order follows from counts of treebanks (`grammar/counts.py`), and nothing is drawn.
 Source: Wang and Eisner 2016, *The Galactic Dependencies Treebanks*, sections 4 and 5 (models, mixing); the
-differences are in `docs/guide/syntax.md`. For orders by counts see `syntax/side.py` and `syntax/pairwise.py`.
+differences are in `docs/guide/syntax.md`. For orders by counts see `syntax/by_counts.py`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import GRAMMARS, SUBSTRATES, load_counts, load_grammar, shipped
 from derivlang.grammar.order_model import OrderModel
-from derivlang.syntax.block import TreeBlock
+from derivlang.syntax.by_counts import ByPairs, BySide
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.layout import Listing
-from derivlang.syntax.pairwise import ByPairs
-from derivlang.syntax.side import BySide
+from derivlang.syntax.nodes import TreeBlock
 from derivlang.syntax.slots import Members
 from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct
 from derivlang.syntax.words import WordKinds, see

@@ -15,9 +15,9 @@ from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
 from derivlang.core.spec import param
-from derivlang.syntax.block import TreeBlock
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.layout import Listing
+from derivlang.syntax.nodes import TreeBlock
 from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct, tree_order
 from derivlang.syntax.words import WordKinds, see
 from derivlang.transforms.base import Transform

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 import derivlang
-from derivlang.display.fonts import faces
+from derivlang.display.page import faces
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin

@@ -440,7 +440,7 @@ def _(folder: Path, data: bytes) -> str | None:
     return _grammar(folder / "x.grammar.tsv", data)
 
 
-@reader("orm", "text", lambda: [_ORM], "grammar.orm")
+@reader("orm", "text", lambda: [_ORM], "grammar.weights")
 def _(folder: Path, data: bytes) -> str | None:
     return _grammar(folder / "x@V.orm", data)
 
