@@ -78,7 +78,8 @@ def test_every_option_has_help(name: str) -> None:
         assert not alone or re.search(rf"{re.escape(line)}\n {{10,}}\S", options), f"{name}: no help for {line.strip()}"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+# `explore` serves until it is interrupted: tests/test_explore.py starts it.
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "explore"])
 def test_the_example_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = example(name)
     assert words[:2] == ["derivlang", name]

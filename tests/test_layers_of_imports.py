@@ -1,7 +1,8 @@
 """Who imports whom: one way only, read from the source; and what a command may load, seen in a fresh process.
 
     core -> formats -> align -> grammar -> syntax -> transforms -> parsing -> pipeline -> store -> sources -> engine
-         -> lexical -> training -> evaluation -> studies -> map -> distance -> display -> api -> commands -> cli
+         -> lexical -> training -> evaluation -> studies -> map -> distance -> display -> api -> commands -> explore
+         -> cli
 
 A module imports from its own row and from rows before it (docs/design/architecture.md). `cli` is imported by none.
 """
@@ -24,7 +25,7 @@ from tests.runs import run
 PACKAGE = ROOT / "derivlang"
 ROWS = (
     "core", "formats", "align", "grammar", "syntax", "transforms", "parsing", "pipeline", "store", "sources", "engine",
-    "lexical", "training", "evaluation", "studies", "map", "distance", "display", "api", "commands", "cli",
+    "lexical", "training", "evaluation", "studies", "map", "distance", "display", "api", "commands", "explore", "cli",
 )  # fmt: skip
 # Beyond the rows: formats read files and know no transform; sources know no pipeline.
 BARRED = {
@@ -49,6 +50,7 @@ HEAVY = (
     "spacy",
     "datasets",
     "distributed",
+    "gradio",
     "tqdm",
     "upath",
     "fsspec",

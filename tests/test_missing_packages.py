@@ -42,6 +42,7 @@ CASES: list[tuple[str, str]] = [
     ("show SET --html OUT", ""),
     ("stats SET", ""),
     ("match --t stride:2 demo", ""),
+    ("explore --no-open", "explore"),
     ("verify SET", ""),
     ("export SET --format jsonl", ""),
     ("export RUN --format transformers -o OUT", "train"),

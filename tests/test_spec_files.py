@@ -1,4 +1,4 @@
-"""Which files a spec may name: the user's own any, other specs none, except the own copies of a set or a run."""
+"""Which files a spec may name: the user's own any, a visitor's none, that of a set or a run only its own copies."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.spec import Parameterised, param
 from derivlang.core.spec_files import FileText, any_file, no_file
+from derivlang.explore import app
 from derivlang.formats.spec_paths import FOLDER, files_of, named_files
 from derivlang.grammar.load import shipped
 from derivlang.pipeline import Pipeline
@@ -95,13 +96,19 @@ def test_the_name_of_a_shipped_grammar_comes_before_a_file(tmp_path: Path, monke
     "spec",
     ["lex:{}", "lex:file={}", "syn:{}", "syn:fr@N~{}@V", "syn:substrate={}", "inv,lex:{}", "dialect:nonce=1:words={}"],
 )
-def test_a_policy_without_files_refuses_each(spec: str, tmp_path: Path) -> None:
+def test_a_visitor_of_the_page_reads_no_file(spec: str, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(f"a\t{SECRET}\n")
     for path in (str(tmp_path / "secret"), "/proc/self/environ", "/etc/hosts", "../secret", "secret"):
-        with pytest.raises(UsageError, match=r"\[spec-file\]") as refused:
-            Pipeline.parse(spec.format(path), files=no_file)
-        assert SECRET not in str(refused.value)
-    Pipeline.parse("trans,perm:window=2", files=no_file)
+        message, command = app.derived("a b .", spec.format(path), "space", files=False)
+        assert "[spec-file]" in message
+        assert SECRET not in message
+        assert command == ""
+    assert "<svg" in app.derived("a b .", "trans,perm:window=2", "space", files=False)[0]
+
+
+def test_a_page_for_the_network_is_a_page_for_visitors() -> None:
+    assert [app._is_loopback(host) for host in ("127.0.0.1", "::1", "localhost")] == [True] * 3
+    assert [app._is_loopback(host) for host in ("0.0.0.0", "::", "192.0.2.1", "a-host")] == [False] * 4
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def test_the_extra_all_has_neither_tools_of_developers_nor_gpl(wheel: zipfile.Zi
         for line in metadata(wheel).get_all("Requires-Dist") or ()
         if "extra == 'all'" in line or "extra" not in line
     }
-    assert {"torch", "stanza", "click"} <= of_all
+    assert {"torch", "stanza", "gradio", "click"} <= of_all
     assert not of_all & {"pytest", "mypy", "ruff", "hypothesis", *GPL}
 
 

@@ -24,7 +24,7 @@ from tests.faults.scenarios import SCENARIOS, Scenario, commands, expected, name
 COMMANDS = dict(commands())
 # Commands that write no file of their own: a new command has a scenario, or stands here.
 READS = {
-    "derive", "match", "verify", "grammar ls", "grammar probs", "grammar score", "grammar show", "parser ls",
+    "derive", "explore", "match", "verify", "grammar ls", "grammar probs", "grammar score", "grammar show", "parser ls",
     "parser score", "align score", "ls", "push",
 }  # fmt: skip
 FOLDERS = [scenario for scenario in SCENARIOS if scenario.folder and not scenario.slow]

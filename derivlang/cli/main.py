@@ -42,6 +42,7 @@ COMMANDS = {
     "work": "Run the tasks of one rank of a planned set.",
     "finish": "Finish a planned set when all its tasks are done.",
     "show": "Show source and derived sentences with their links.",
+    "explore": "Open a page to try transforms and look at a set.",
     "stats": "Measure how far derived languages are from their source.",
     "match": "Find a language that is as far from the source as another one.",
     "verify": "Check a derived set row by row, or compare two languages.",

@@ -24,6 +24,7 @@ EXTRAS = {
     "train": ("torch", "transformers", "accelerate", "scipy", "matplotlib", "jinja2"),
     "fit": ("scipy",),
     "explore": ("gradio",),
+    "explore": ("gradio",),
     "stanza": ("stanza",),
     "tensorboard": ("tensorboard",),
     "wandb": ("wandb",),

@@ -7,7 +7,7 @@
 Who wrote a spec decides which files it may name. A policy turns each file of a spec into the path to read, or refuses:
 
     any_file             the user's own spec: any path
-    no_file              the spec of somebody else, without a folder of its files: none
+    no_file              a spec of a visitor of the hosted page: none
     files_of(folder)     the spec of a set or a run, which somebody else may have made: only regular files inside its
                          folder `files/`, whatever path the spec states (formats/spec_paths.py)
 
@@ -75,7 +75,7 @@ def any_file(path: str, named: Named) -> str:
 
 
 def no_file(path: str, named: Named) -> str:
-    """Allow no file: the policy for specs of others. Raise UsageError."""
+    """Allow no file: the policy for specs of visitors. Raise UsageError."""
     raise UsageError(f"{path!r} names a file, which a spec cannot do here", id="spec-file")
 
 
