@@ -23,6 +23,7 @@ USUAL = {
     "run": f"--source demo --t trans,inv {SMALL} --vocab-size 300 --seq-len 32 --steps 12",
     "stop": f"--source demo --t trans,inv {SMALL} --vocab-size 300 --seq-len 32 --steps 60 --save-every 10",
     "elsewhere": f"--source demo --t inv --model {{in}}/bert.toml {SMALL} --vocab-size 300 --seq-len 128 --steps 12",
+    "several": f"--tokenizer joint --words space {SMALL} --seq-len 32 --steps 6",
     "init": f"--init model {SMALL} --steps 12",
     "tune": "--seeds 1 --epochs 1 --lr 2e-3 --batch-size 16 --max-length 64 --train-examples 16 --threads 1 --json",
     "tune_few": "--seeds 1 --epochs 1 --lr 2e-3 --batch-size 16 --max-length 64 --train-examples 4 --threads 1 --json",
@@ -310,6 +311,13 @@ CASES: dict[str, str] = {
         export run1 --format transformers -o model
         evaluate --init model --t inv --source demo -o out {few} --measure links,retrieval,contextual
         scores out out.scores.parquet""",
+    "evaluate/targets": """
+        tokenizer train {in}/a.txt --text {in}/b.txt --words space --vocab-size 200 -o joint
+        pretrain --language en=text:{in}/a.txt --language la=t:trans --language fr=text:{in}/b.txt {several} -o run
+        evaluate run {tune} --measure alignment --predictions --task pos:demo+fr=demo
+        evaluate run {few} --target fr --measure links:en-fr={in}/bitext,retrieval:en-fr={in}/bitext
+        evaluate run {few} --target fr --measure translation:en-fr={in}/words.txt
+        scores run run.scores.parquet""",
     "report/runs": f"""
         {each("pretrain {run} -o runs/{} --objective {}", ("mlm", "align-mlm"))}
         {each("evaluate runs/{} {tune} --task pos:demo --measure retrieval --pairs 20", ("mlm", "align-mlm"))}

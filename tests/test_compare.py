@@ -13,9 +13,8 @@ import pytest
 
 import derivlang
 from derivlang.core.errors import DataError
-from derivlang.evaluation.influence import influences
 from derivlang.evaluation.scores import counts_of
-from derivlang.evaluation.statistics import estimate, holm
+from derivlang.evaluation.statistics import estimate, holm, influences
 from tests.frames import ALIGNMENT, LINKS, POS, frame, study
 
 LEVELS = {"t": ["trans", "trans,inv"], "objective": ["mlm", "xlm", "align"]}

@@ -16,14 +16,13 @@ import torch
 from derivlang.core.errors import UsageError
 from derivlang.engine.batches import Source
 from derivlang.evaluation.formulas import formula_of, value_of
-from derivlang.evaluation.heldout import Heldout
+from derivlang.evaluation.heldout import Heldout, TrainingText
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.scores import counts_of, table_of
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.evaluation.training_text import TrainingText
 from derivlang.sources.request import SourceRequest
 from derivlang.training.encoder import Encoder
 from tests.plugin.derivlang_sample.measures import Centroids
@@ -178,7 +177,7 @@ def test_only_a_measure_that_says_so_needs_a_head(name: str) -> None:
 
 
 @ALL
-def test_a_measure_is_one_short_file_with_docstrings(name: str) -> None:
+def test_a_measure_has_docstrings_in_a_short_file(name: str) -> None:
     measure = type(MEASURES.find(name))
     path = Path(getsourcefile(measure) or "")
     tree = ast.parse(path.read_text("utf-8"))
@@ -186,7 +185,7 @@ def test_a_measure_is_one_short_file_with_docstrings(name: str) -> None:
     assert measure.__doc__ != Measure.__doc__
     assert measure.measure.__doc__ != Measure.measure.__doc__
     assert ast.get_docstring(tree)
-    assert name in ("alignment",) or len(path.read_text("utf-8").splitlines()) <= 150
+    assert len(path.read_text("utf-8").splitlines()) <= 250
 
 
 def test_names_of_options() -> None:

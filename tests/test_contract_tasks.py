@@ -101,7 +101,7 @@ def test_it_declares_itself(kind: str) -> None:
     names = [column.name for column in found.columns]
     assert len(set(names)) == len(names)
     assert [column.headline for column in found.columns].count(True) == 1
-    assert len(inspect.getsource(inspect.getmodule(found)).splitlines()) <= 170  # type: ignore[arg-type]
+    assert len(inspect.getsource(inspect.getmodule(found)).splitlines()) <= 250  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("spec", ["inv", "perm:seed=4", "syn:fr"])

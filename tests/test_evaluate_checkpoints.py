@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from derivlang.core.batch import Batch
 from derivlang.engine.batches import Source
 from derivlang.evaluation.collect import scores
-from derivlang.evaluation.evaluate import Evaluation, evaluate
+from derivlang.evaluation.evaluate import evaluate, evaluations
 from derivlang.evaluation.finetune_settings import SPLITS
 from derivlang.training import checkpoint
 from tests.commands import run as cli
@@ -161,7 +161,7 @@ def test_a_folder_with_an_at_sign(run: Path, tmp_path: Path) -> None:
     assert (tmp_path / "a@100" / "evaluation" / "step-00000200.json").exists()
 
 
-def test_a_set_is_read_once_for_all_tasks_and_checkpoints(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_is_read_once_for_all_checkpoints(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = options("pos", "dep", "xnli", measures=("perplexity",), regimes=("zs",), sentences=9)
     alone = [evaluate(run, replace(asked, tasks=(task,), measures=()), step=200).scores for task in asked.tasks]
     shutil.rmtree(run / "evaluation")
@@ -173,9 +173,8 @@ def test_a_set_is_read_once_for_all_tasks_and_checkpoints(run: Path, monkeypatch
         return batches(self, split, limit)
 
     monkeypatch.setattr(Source, "batches", spied)
-    evaluation = Evaluation(run, asked, keep=True)
-    found = [evaluation.of(step).scores for step in STEPS]
-    of_tasks = [(name, split) for name in ("pos:English-EWT", "xnli:en") for split in SPLITS.values()]
+    found = [one.scores for _, one in evaluations(run, {"": asked}, STEPS)]
+    of_tasks = [(name, split) for name in ("pos:English-EWT",) * 2 + ("xnli:en",) for split in SPLITS.values()]
     assert sorted(read[1:]) == sorted(of_tasks)  # the first reading is of held-out text
     assert found[1].filter(pc.field("task") != "perplexity") == pa.concat_tables(alone)
 

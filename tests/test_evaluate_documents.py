@@ -14,12 +14,11 @@ import torch
 from derivlang.core.batch import Batch
 from derivlang.engine.batches import Source
 from derivlang.evaluation import cell as cells
-from derivlang.evaluation.documents import by_unit, numbered, unit_of, with_documents
 from derivlang.evaluation.evaluate import evaluate
+from derivlang.evaluation.examples import by_unit, numbered, unit_of, with_documents
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.scores import read_part
 from derivlang.evaluation.sets import Sets
-from derivlang.evaluation.sources import request_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats import rows as tables
 from derivlang.pipeline import Pipeline
@@ -54,8 +53,8 @@ def run(tmp_path: Path) -> Path:
 def sets(run: Path, data: Path, name: str, **settings: Any) -> Sets:
     trained = PretrainedRun.load(run)
     asked = options(name, data_dir=data, **settings)
-    source = Source.open(trained.languages.pipeline, request_of(asked.tasks[0].sources[0], asked))
-    return Sets.read(trained.languages, asked.tasks, [source])[0]
+    source = Source.open(trained.languages.pipeline, SourceRequest(asked.tasks[0].sources[0], data_dir=asked.data_dir))
+    return Sets.read(trained.languages, asked.tasks[0], [source])
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 7, 4096])
@@ -132,8 +131,8 @@ def test_the_oracle_is_the_epoch_of_the_derived_dev_set(run: Path, data: Path) -
     (task,) = options("pos", epochs=5, lr=2e-2, data_dir=data).tasks
     chosen = set()
     for seed in range(1, 5):
-        one = cells.FinetuneCell(trained, task, "zs", seed, found.key, found.words)
-        one.make(found, CPU, [])
+        one = cells.FinetuneCell(trained, task, "zs", seed, found)
+        one.make(CPU, [])
         facts, table = read_part(one.path)
         counts = {row["metric"]: row["counts"] for row in table.to_pylist() if row["regime"] == "oracle"}
 

@@ -24,11 +24,10 @@ from derivlang.engine.batches import Source
 from derivlang.evaluation.formulas import value_of
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures import alignment as embeddings
-from derivlang.evaluation.measures import contextual, links, retrieval
+from derivlang.evaluation.measures import links, retrieval
 from derivlang.evaluation.measures.alignment import Alignment, EmbeddingPairs, hits, known_entries
 from derivlang.evaluation.measures.base import Measure
-from derivlang.evaluation.measures.contextual import Contextual
-from derivlang.evaluation.measures.links import WordLinks
+from derivlang.evaluation.measures.links import Contextual, WordLinks
 from derivlang.evaluation.measures.perplexity import RATE, Perplexity, chosen
 from derivlang.evaluation.measures.retrieval import Retrieval
 from derivlang.evaluation.measures.sets import MeasureSets
@@ -243,7 +242,7 @@ def test_equal_words_by_hand() -> None:
 
 def test_chance_of_words_by_hand() -> None:
     by_chance = 100 * (2 / 5 + 1 / 5 + 1 / 5 + 2 / 5 + 1 / 5 + 2 / 3 + 1 / 3 + 2 / 3) / 8
-    assert share(contextual.chance(ParallelWords.of(TWO))) == pytest.approx(by_chance, rel=1e-4)
+    assert share(links.chance(ParallelWords.of(TWO))) == pytest.approx(by_chance, rel=1e-4)
 
 
 def test_sentence_retrieval_by_hand() -> None:

@@ -21,17 +21,16 @@ from derivlang.core.seal import sealed
 from derivlang.engine.job import Events
 from derivlang.evaluation import cell as cells
 from derivlang.evaluation import evaluate as evaluating
+from derivlang.evaluation.encoded import request_of
 from derivlang.evaluation.evaluate import evaluate
-from derivlang.evaluation.examples import Instances
+from derivlang.evaluation.examples import Instances, by_length, padded
 from derivlang.evaluation.finetune import LabelBatch, TaskModel, batches, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.formulas import value_of
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.metrics import UPOS
-from derivlang.evaluation.padding import by_length, padded
 from derivlang.evaluation.scores import counts_of, read_part
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.evaluation.sources import request_of
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training.devices import device_of

@@ -139,10 +139,10 @@ def test_a_checkpoint_of_a_dictionary_or_a_reference_that_changed(tmp_path: Path
 def test_a_cell_of_another_version_of_the_word_tokenizer(tmp_path: Path) -> None:
     trained, task = PretrainedRun.load(write_run(tmp_path / "run")), task_of("xnli")
     source = Source.open(Pipeline.parse("identity"), SourceRequest("xnli", data_dir=data_folder(tmp_path / "data")))
-    (found,) = Sets.read(trained.languages, [task], [source])
+    found = Sets.read(trained.languages, task, [source])
     assert found.words == source.corpus.word_rule
     assert found.words.startswith("spacy")
-    one = FinetuneCell(trained, task, "zs", 1, found.key, found.words)
+    one = FinetuneCell(trained, task, "zs", 1, found)
     write_part(one.path, {"key": one.key}, "xnli", task.columns, [])
     assert one.facts
-    assert not replace(one, words="spacy 2 en").facts
+    assert not replace(one, sets=replace(found, words="spacy 2 en")).facts

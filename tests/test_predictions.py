@@ -17,9 +17,9 @@ import pytest
 from derivlang.core.errors import DataError
 from derivlang.evaluation import cell as cells
 from derivlang.evaluation.evaluate import evaluate
-from derivlang.evaluation.results import damages
+from derivlang.evaluation.results import damages, entries_of
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.evaluation.tasks.pos import PartsOfSpeech
+from derivlang.evaluation.tasks.labelling import PartsOfSpeech
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training.languages import Languages, of_texts
@@ -227,7 +227,7 @@ def test_predictions_are_kept_and_made_again_where_they_lack(
         found = evaluate(run, asked(data, "pos", **changes))
         if "lr" not in changes:
             tables.append(found.scores)
-        assert not damages(run / "evaluation", found.record)
+        assert not damages(run / "evaluation", entries_of(found.record).values())
         entry = found.record["tasks"]["pos"]
         assert len(entry["scores"]) == 3
         names = {name for name in entry["files"] if "predictions" in name}

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.evaluation import influence
+from derivlang.evaluation import statistics
 from derivlang.evaluation.formulas import FORMULAS, formula_of, value_of
-from derivlang.evaluation.influence import influences
-from derivlang.evaluation.statistics import SEEDS, Estimate, estimate, holm
+from derivlang.evaluation.statistics import SEEDS, Estimate, estimate, holm, influences
 from tests.simulation import studies
 
 stats = pytest.importorskip("scipy.stats")
@@ -64,7 +63,7 @@ def test_influences_are_those_of_leaving_one_unit_out(formula: str, monkeypatch:
         assert row == pytest.approx(39 * (left.mean() - left), abs=1e-9)
         assert row.sum() == pytest.approx(0, abs=1e-9)
         assert variance(row) == pytest.approx(39 / 40 * ((left - left.mean()) ** 2).sum())
-    monkeypatch.setattr(influence, "_AT_ONCE", 30)  # a few units at a time
+    monkeypatch.setattr(statistics, "_AT_ONCE", 30)  # a few units at a time
     assert influences(formula, counts) == pytest.approx(found)
 
 

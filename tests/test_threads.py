@@ -89,10 +89,10 @@ def test_an_aligner_multiplies_on_one_thread(spy: Any) -> None:
 
 @LIMITED
 def test_projections_are_found_on_one_thread(spy: Any) -> None:
-    from derivlang.evaluation.measures import projection
+    from derivlang.evaluation.measures import alignment
 
     svd = spy(np.linalg, "svd")
-    projection.principal(np.eye(3))
+    alignment.principal(np.eye(3))
     assert svd == [{1}]
 
 

@@ -21,7 +21,7 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.layers.words import Words
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.export import export_model
-from derivlang.evaluation.tasks.pos import PartsOfSpeech
+from derivlang.evaluation.tasks.labelling import PartsOfSpeech
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.sources.find import find

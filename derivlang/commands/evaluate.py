@@ -76,10 +76,9 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
     def each(self) -> Iterator[tuple[int | None, Evaluated, Path]]:
         """Yield (step, what was evaluated, the run) of each checkpoint that is asked for."""
         require_torch()
-        from derivlang.engine.job import Events
-        from derivlang.evaluation.asked import asked_for
-        from derivlang.evaluation.evaluate import Evaluation
-        from derivlang.evaluation.targets import targets_of
+        from derivlang.evaluation.checks import targets_of
+        from derivlang.evaluation.evaluate import evaluations
+        from derivlang.evaluation.settings import asked_for
         from derivlang.training.checkpoint import run_and_step
         from derivlang.training.run_folder import asked_steps
 
@@ -88,11 +87,8 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
         folder, step = run_and_step(run)
         steps = asked_steps(folder, self.step if step is None else step, every=self.every_checkpoint)
         targets = targets_of(folder, self.target, asked, warn)
-        keep = len(steps) * len(targets) > 1
-        each = [Evaluation(folder, some, Events(), keep=keep, target=target) for target, some in targets.items()]
-        for place, evaluation in enumerate(each, 1):
-            for one in steps:
-                yield one, evaluation.of(one, each[place:]), folder
+        for one, evaluated in evaluations(folder, targets, steps):
+            yield one, evaluated, folder
 
     def _checkpoint(self) -> Path:
         """Return the folder of the checkpoint of --init, which is made unless it is there. UsageError without one."""

@@ -24,7 +24,6 @@ EXTRAS = {
     "train": ("torch", "transformers", "accelerate", "scipy", "matplotlib", "jinja2"),
     "fit": ("scipy",),
     "explore": ("gradio",),
-    "explore": ("gradio",),
     "stanza": ("stanza",),
     "tensorboard": ("tensorboard",),
     "wandb": ("wandb",),

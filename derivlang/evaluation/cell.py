@@ -8,45 +8,61 @@ changed, is ignored, so an interrupted evaluation resumes with the next cell.
 
 If predictions are asked for, TASK.REGIME.SEED.predictions.parquet has them (`predictions.py`). Its hash is among the
 facts, so that other predictions are not taken for those that were scored.
+
+SUP is fine-tuned and tested on the derived language, ZS is fine-tuned on the source and tested on the derived language.
+CS is fine-tuned on mixed pairs and tested on the derived language: each pair is replaced by two, one with its first
+side derived and its second in the source language, one the reverse, and both are in one batch (PPA, Pan et al. 2021,
+§2.3). All use the same examples in the same order and the same derived test sentences. The dev set of the fine-tuning
+language chooses the epoch (CS: the derived dev set), so ZS sees no derived label.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from derivlang.core.arrays import Int64
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.version import __version__
+from derivlang.engine.batches import Source
+from derivlang.evaluation import results
+from derivlang.evaluation.encoded import OpenedRun, digest_of
+from derivlang.evaluation.examples import Instances
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
-from derivlang.evaluation.finetune_settings import REGIMES, RULES, Regime, regime_of
+from derivlang.evaluation.finetune_settings import REGIMES, RULES, SPLITS, Regime
 from derivlang.evaluation.predictions import write_predictions
-from derivlang.evaluation.scores import Score, read_part, write_part
+from derivlang.evaluation.scores import read_part, write_part
+from derivlang.evaluation.set_names import short_name
 from derivlang.evaluation.sets import Sets
+from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
+from derivlang.formats.progress import stage
 from derivlang.store.listing import file_hash
-from derivlang.store.record import digest
+from derivlang.store.record import check_same, difference, digest
 from derivlang.training.languages import DERIVED, SOURCE
 
 Counts = dict[str, Int64]  # of each metric, int64[S, k]
+_UNSUITED = {  # why a regime does not suit a target's own set
+    "sup": "the target's own set has no train and dev for sup",
+    "cs": "cs mixes sides of sets that are derived, not of a set in each language",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FinetuneCell:
-    """A fine-tuning of a run. data_key: digest of its examples. words: how their text was split into words."""
+    """A fine-tuning of a run. sets: of the task."""
 
     trained: PretrainedRun
     task: Task
     regime: Regime
     seed: int
-    data_key: str
-    words: str
+    sets: Sets
 
     @property
     def path(self) -> Path:
@@ -63,8 +79,8 @@ class FinetuneCell:
                 "settings": self.task.settings.record(),
                 "regime": self.regime,
                 "seed": self.seed,
-                "data": self.data_key,
-                "words": self.words,
+                "data": self.sets.key,
+                "words": self.sets.words,
             }
         )
 
@@ -75,10 +91,7 @@ class FinetuneCell:
     @property
     def facts(self) -> dict[str, Any]:
         """What its file says of it; {} if the file is missing, damaged or of something else."""
-        try:
-            facts, _ = read_part(self.path)
-        except StoreError:
-            return {}
+        facts = _facts(self.path)
         return facts if facts.get("key") == self.key else {}
 
     def has_predictions(self) -> bool:
@@ -86,126 +99,237 @@ class FinetuneCell:
         told, path = self.facts.get("predictions"), self.predictions
         return told is not None and path.is_file() and told == file_hash(path)
 
-    def n_rows(self, sets: Sets, others: Sequence[tuple[FinetuneCell, Sets]]) -> int:
-        """Return the number of rows that `make` processes at most: training and dev sets of all epochs, the tests."""
-        epochs, tested = self.task.settings.epochs, [sets, *(own for _, own in others)]
-        dev, test = sum(one.dev.n_rows for one in tested), sum(one.test.n_rows for one in tested)
-        if self.regime == "zs":
-            ours = sets.of(SOURCE)
-            learnt = epochs * (ours.train.n_rows + ours.dev.n_rows)
-            return learnt + epochs * dev + min(epochs, 2) * test + sum(one.of(SOURCE).test.n_rows for one in tested)
-        return epochs * (sets.train.n_rows * (2 if self.regime == "cs" else 1) + dev) + test
+    def is_wanted(self, options: EvaluateOptions) -> bool:
+        """Return whether it has to be made: it, or its predictions, are missing, or all are made again."""
+        return options.force or not self.facts or (options.predictions and not self.has_predictions())
 
-    def make(self, sets: Sets, device: torch.device, others: Sequence[tuple[FinetuneCell, Sets]]) -> None:
+    @property
+    def language(self) -> int:
+        """The language of its training and dev sets."""
+        return SOURCE if self.regime == "zs" else DERIVED
+
+    @property
+    def train(self) -> Instances:
+        """The rows to train on: of cs, mixed pairs, two neighbouring rows each."""
+        if self.regime == "cs":
+            assert self.sets.mixed is not None
+            return self.sets.mixed
+        return self.sets.of(self.language).train.side(self.language)
+
+    def make(self, device: torch.device, others: Sequence[FinetuneCell]) -> None:
         """Fine-tune, and write each file completely or not at all.
 
-        others: cells of other targets and their sets, which this fine-tuning serves, too: it sees the same.
+        others: cells of other targets, which this fine-tuning serves, too: it sees the same.
         """
-        task, language = self.task, SOURCE if self.regime == "zs" else DERIVED
-        tested = [_Tested(cell, own) for cell, own in ((self, sets), *others)]
-        kept: dict[int, list[torch.Tensor]] = {}  # weights of the epochs that derived dev sets choose
+        task = self.task
+        tested = [_Tested(cell) for cell in (self, *others)]
 
         def make() -> TaskModel:
-            return TaskModel.of(task, self.trained.encoder(device), len(sets.test.classes))
+            return TaskModel.of(task, self.trained.encoder(device), len(self.sets.test.classes))
 
         def dev_score(model: TaskModel) -> float:
             for one in tested:
                 one.add_epoch(model)
-            if language == DERIVED:
+            if self.language == DERIVED:
                 return tested[0].dev_scores[-1]
-            if task.settings.epochs > 1:
-                known = dict(kept)
-                kept.clear()
-                for epoch in {one.best_epoch for one in tested if one.dev_scores}:
-                    kept[epoch] = known.get(epoch) or model.state()
-            return task.headline().value(tested[0].counted(model, "dev", SOURCE)[task.headline().name])
+            counts, _ = tested[0].counted(model, "dev", SOURCE)
+            return task.headline().value(counts[task.headline().name])
 
-        train, together = sets.of(language).train.side(language), 1
-        if self.regime == "cs":
-            assert sets.mixed is not None
-            train, together = sets.mixed, 2
-        model, facts = fine_tune(make, train, language, task.settings, self.seed, dev_score, together)
+        together = 2 if self.regime == "cs" else 1
+        model, facts = fine_tune(make, self.train, self.language, task.settings, self.seed, dev_score, together)
         for one in tested:
-            one.test(model, facts["epoch"])
-        for one in tested:
-            told = dict(facts)
-            if kept and one.dev_scores:
-                told["oracle_epoch"] = one.best_epoch
-                if one.best_epoch != facts["epoch"]:
-                    model.restore(kept[one.best_epoch])
-                one.test_oracle(model, again=one.best_epoch != facts["epoch"])
-            one.write(told)
+            one.write(model, facts)
 
 
 class _Tested:
     """The scores of a cell while its model is fine-tuned. dev_scores: of each epoch, on the derived dev set."""
 
-    def __init__(self, cell: FinetuneCell, sets: Sets):
-        self._cell, self._sets = cell, sets
+    def __init__(self, cell: FinetuneCell):
+        self._cell, self._sets = cell, cell.sets
         self._on_dev: list[Counts] = []  # of each epoch, on the derived dev set
-        self._of_test: Counts = {}  # on the derived test set
-        self._on_test: dict[int, Int64] = {}  # by language; the first predictions, as later ones are the oracle's
-        self._rows: list[Score] = []
+        self._oracle: tuple[int, Counts] | None = None  # the best epoch there, from 1, and its counts on the test set
         self.dev_scores: list[float] = []
 
-    @property
-    def best_epoch(self) -> int:
-        """The number, from 1, of the epoch with the highest score on the derived dev set."""
-        return int(np.argmax(self.dev_scores)) + 1
-
-    def counted(self, model: TaskModel, split: Literal["dev", "test"], number: int) -> Counts:
-        """Return the counts of the task on a split in a language. model: of any target."""
+    def counted(self, model: TaskModel, split: Literal["dev", "test"], number: int) -> tuple[Counts, Int64]:
+        """Return the counts of the task on a split in a language, and the predictions. model: of any target."""
         task, examples = self._cell.task, getattr(self._sets.of(number), split)
         instances = examples.side(number)
         own = replace(model, encoder=self._cell.trained.reader(model.encoder))
         predicted = predict(own, instances, number)
-        if split == "test":
-            self._on_test.setdefault(number, predicted)
-        return task.score(*(task.labels(instances, v, examples.classes) for v in (instances.gold, predicted)))
+        labels = (task.labels(instances, values, examples.classes) for values in (instances.gold, predicted))
+        return task.score(*labels), predicted
 
     def add_epoch(self, model: TaskModel) -> None:
         """Score the derived dev set after an epoch; a target's own set may have none."""
         if not self._sets.dev.n_rows:
             return
-        headline = self._cell.task.headline()
-        self._on_dev.append(self.counted(model, "dev", DERIVED))
-        self.dev_scores.append(headline.value(self._on_dev[-1][headline.name]))
+        task, (counts, _) = self._cell.task, self.counted(model, "dev", DERIVED)
+        self._on_dev.append(counts)
+        self.dev_scores.append(task.headline().value(counts[task.headline().name]))
+        is_best = self.dev_scores[-1] > max(self.dev_scores[:-1], default=-math.inf)
+        if is_best and self._cell.regime == "zs" and task.settings.epochs > 1:
+            self._oracle = len(self.dev_scores), self.counted(model, "test", DERIVED)[0]
 
-    def test(self, model: TaskModel, epoch: int) -> None:
-        """Score the test sets by the model of the chosen epoch."""
-        self._of_test = self.counted(model, "test", DERIVED)
-        self._add("test", self._of_test, self._cell.regime)
+    def write(self, model: TaskModel, facts: Mapping[str, Any]) -> None:
+        """Score the test sets by the model of the chosen epoch, and write the files. facts: of the fine-tuning."""
+        cell, sets, task = self._cell, self._sets, self._cell.task
+        told: dict[str, Any] = {"key": cell.key, "words": sets.words, "derivlang": __version__}
+        told |= {"regime": cell.regime, "seed": cell.seed, "settings": task.settings.record(), **facts}
+        numbers = (DERIVED, SOURCE) if cell.regime == "zs" else (DERIVED,)
+        on_test = {number: self.counted(model, "test", number) for number in numbers}
+        rows = sets.scores("test", on_test[DERIVED][0], cell.regime, cell.seed)
         if self._on_dev:
-            self._add("dev", self._on_dev[epoch - 1], self._cell.regime)
-        if self._cell.regime == "zs":
-            self._add("test", self.counted(model, "test", SOURCE), "source", SOURCE)
-
-    def test_oracle(self, model: TaskModel, *, again: bool) -> None:
-        """Score the derived test set by the model of the best epoch. again: whether it is another model."""
-        self._add("test", self.counted(model, "test", DERIVED) if again else self._of_test, "oracle")
-
-    def _add(self, split: str, counts: Counts, regime: str, language: int = DERIVED) -> None:
-        self._rows += self._sets.of(language).scores(split, counts, regime, self._cell.seed)
-
-    def write(self, facts: Mapping[str, Any]) -> None:
-        """Write the files of the cell. facts: of the fine-tuning."""
-        cell, sets = self._cell, self._sets
-        told: dict[str, Any] = {"key": cell.key, "words": cell.words, "derivlang": __version__}
-        told |= {"regime": cell.regime, "seed": cell.seed, "settings": cell.task.settings.record(), **facts}
+            rows += sets.scores("dev", self._on_dev[facts["epoch"] - 1], cell.regime, cell.seed)
+        if SOURCE in on_test:
+            rows += sets.of(SOURCE).scores("test", on_test[SOURCE][0], "source", cell.seed)
+        if self._oracle:
+            told["oracle_epoch"], counts = self._oracle
+            rows += sets.scores("test", counts, "oracle", cell.seed)
         if sets.told is not None:
-            told["predictions"] = write_predictions(cell.predictions, told, cell.task, sets, self._on_test)
-        write_part(cell.path, told, cell.task.label, cell.task.columns, self._rows)
+            gold: list[Any] = []
+            predicted: list[Any] = []
+            people = {}
+            for number, (_, values) in on_test.items():
+                own = sets.of(number)
+                assert own.told is not None
+                people[number], side = own.told, own.test.side(number)
+                for labels, some in ((gold, side.gold), (predicted, values)):
+                    labels += task.told(own.told.words[number], side, some, sets.test.classes)
+            told["predictions"] = write_predictions(cell.predictions, told, people, gold, predicted)
+        write_part(cell.path, told, task.label, task.columns, rows)
 
 
-def forget(trained: PretrainedRun, task: Task, data_key: str, words: str) -> None:
-    """Remove the task's cells of other settings, data or weights, so that the files match evaluation.json."""
-    for path in trained.cells.glob(f"{task.file_name}.*.*.parquet"):
-        name, regime, seed = path.name.removesuffix(".parquet").rsplit(".", 2)
-        # A task `pos-a.b` beside `pos-a` has files such as pos-a.b.sup.1.parquet.
-        if name != task.file_name or regime not in REGIMES or not seed.isdecimal():
+def finetuned(
+    task: Task, run: OpenedRun, others: Sequence[OpenedRun], before: Mapping[str, Any], warn: Callable[[str], None]
+) -> dict[str, Any]:
+    """Return the entry of a task with fine-tuning: settings, and files of the regimes whose cells are finished.
+
+    others: the run on other targets. before: the record that was there, as of `results.stored`. warn: called for a
+    regime that lacks some of its cells, and for a cell that is made again as its file was changed.
+    """
+    trained, options, sets = run.trained, run.options, run.text.sets_of(task)
+    cells = {regime: _cells(run, task, sets, regime) for regime in REGIMES}
+    asked = [cell for regime in _regimes(task, sets, options, warn) for cell in cells[regime]]
+    settings = _settings(task, task.own.get(trained.target_name), run.text.sources_of(task), sets)
+    entry = before["tasks"].get(task.label)
+    if entry is not None and not difference(entry["settings"], settings):  # a stopped evaluation has listed no files
+        damaged = dict(results.damages(trained.cells, [entry]))
+        for path in (cell.path for cell in asked if cell.path.name in damaged):
+            warn(f"{path} {damaged[path.name]} since it was evaluated; the fine-tuning is made again")
+            path.unlink(missing_ok=True)
+    to_make = [cell for cell in asked if cell.path not in run.made and cell.is_wanted(options)]
+    # One stage for all of them, so that its bar says when the task is done.
+    n_rows = sum(task.settings.epochs * cell.train.n_rows for cell in to_make)
+    beside = [list(_alike(cell, others)) for cell in to_make]
+    with stage(f"{task.name}, {len(to_make)} fine-tunings", "rows", n_rows):
+        for cell, alike in zip(to_make, beside, strict=True):
+            cell.make(run.device, alike)
+    finished = [cell for regime in REGIMES for cell in _finished(cells[regime], warn)]
+    return results.entry_of(
+        settings,
+        [*(cell.path for cell in finished), _chance(task, sets, trained)],
+        [cell.predictions for cell in finished if cell.has_predictions()],
+        sets.told_of_test,
+    )
+
+
+def check_settings(run: OpenedRun, record: Mapping[str, Any]) -> None:
+    """Raise StoreError for a task that was fine-tuned with other settings: its results would be replaced.
+
+    record: that was there, as of `results.stored`.
+    """
+    for task in run.options.tasks:
+        entry = record["tasks"].get(task.label)
+        if entry is None or not isinstance(task, Task) or run.options.force:
             continue
-        cell = FinetuneCell(trained, task, regime_of(regime), int(seed), data_key, words)
-        if not cell.has_predictions():
-            cell.predictions.unlink(missing_ok=True)
-        if not cell.facts:
-            path.unlink()
+        # Files of chance levels have no settings; damaged ones are made again.
+        for told in filter(None, (_facts(run.trained.cells / name).get("settings") for name in entry[results.SCORES])):
+            check_same(
+                told,
+                {**dict.fromkeys(told), **task.settings.record()},
+                f"{task.label} was fine-tuned with other settings",
+                where=str(run.trained.results),
+                fix="give the same settings, or --force to replace these results",
+                id="stale-evaluation",
+            )
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """Return the facts of a file of scores; {} if it is missing or damaged."""
+    try:
+        return read_part(path)[0]
+    except StoreError:
+        return {}
+
+
+def _cells(run: OpenedRun, task: Task, sets: Sets, regime: Regime) -> list[FinetuneCell]:
+    """Return the cells of a regime, one for each seed."""
+    return [FinetuneCell(run.trained, task, regime, seed, sets) for seed in range(1, run.options.seeds + 1)]
+
+
+def _regimes(task: Task, sets: Sets, options: EvaluateOptions, warn: Callable[[str], None]) -> Sequence[Regime]:
+    """Return the regimes of a task: on a target's own set, those that it has the splits for.
+
+    warn: called with what is left out. Raise UsageError if nothing is left.
+    """
+    if sets.ours is None:
+        return options.regimes
+    has_sup = bool(sets.train.n_rows and sets.dev.n_rows)
+    some = [regime for regime in options.regimes if regime == "zs" or (regime == "sup" and has_sup)]
+    left = [f"{task.name}: {_UNSUITED[regime]}" for regime in options.regimes if regime not in some]
+    if not some:
+        raise UsageError("; ".join(left), where="--regime", fix="give --regime zs", id="no-set")
+    for why in left:
+        warn(f"{why}, which is left out")
+    return some
+
+
+def _alike(cell: FinetuneCell, others: Sequence[OpenedRun]) -> Iterator[FinetuneCell]:
+    """Yield the wanted cells of other targets that a fine-tuning on the source is the same for."""
+    for run in others if cell.regime == "zs" else ():
+        if cell.task not in run.options.tasks:
+            continue
+        other = _cells(run, cell.task, run.text.sets_of(cell.task), "zs")[cell.seed - 1]
+        if cell.sets.learns_as(other.sets) and other.path not in run.made and other.is_wanted(run.options):
+            run.made.add(other.path)
+            yield other
+
+
+def _finished(cells: Sequence[FinetuneCell], warn: Callable[[str], None]) -> Sequence[FinetuneCell]:
+    """Return the cells of a regime if all of them are finished, else none. Warn if some are."""
+    n_done = sum(bool(cell.facts) for cell in cells)
+    if n_done == len(cells):
+        return cells
+    if n_done:
+        label, regime = cells[0].task.label, cells[0].regime
+        told = f"{label} has no score of {regime}, as {n_done} of {len(cells)} fine-tunings are there"
+        warn(f"{told}: --regime {regime} makes the others")
+    return ()
+
+
+def _chance(task: Task, sets: Sets, trained: PretrainedRun) -> Path:
+    """Write the scores of a guess on the test set, and return their file."""
+    train = sets.train.derived if sets.train.n_rows else sets.of(SOURCE).train.source
+    counts = task.chance(train, sets.test.derived, sets.test.classes)
+    path = trained.cells / f"{task.file_name}.chance.parquet"
+    write_part(path, {"derivlang": __version__}, task.label, task.columns, sets.scores("test", counts, "chance"))
+    return path
+
+
+def _settings(task: Task, own: Task | None, sources: Sequence[Source], sets: Sets) -> dict[str, Any]:
+    """Return what the record says of a task: its sets, its fine-tuning, and the numbers of rows.
+
+    own: the task on the target's own set, None without one.
+    Sets that are named by a relative path have the hash of their files, since such a path does not identify a set.
+    """
+    names = [*task.sources, *(own.sources if own is not None else ())]
+    corpora = (source.corpus for source in sources)
+    by_path = [corpus for name, corpus in zip(names, corpora, strict=True) if "/" in name and corpus.format != "hub"]
+    return {
+        "source": "+".join(map(short_name, names)),
+        **({"data": digest([digest_of(corpus) for corpus in by_path])} if by_path else {}),
+        **({"word": task.told_word} if task.word else {}),
+        **{name: value for name, value in task.settings.record().items() if not name.endswith("_examples")},
+        **{name: getattr(sets if name == "test" else sets.of(SOURCE), name).n_rows for name in SPLITS},
+        **({"own_train": sets.train.n_rows} if own is not None else {}),
+    }

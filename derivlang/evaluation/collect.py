@@ -78,8 +78,9 @@ def scores(*places: Path | str, warn: Callable[[str], None] = warn) -> DataFrame
 class _Collection:
     """Rows of runs, and what rows cannot say."""
 
-    rows: list[DataFrame] = field(default_factory=list)  # of each run
-    losses: list[tuple[DataFrame, list[dict[str, Any]]]] = field(default_factory=list)  # rows and columns of each run
+    rows: list[pa.Table] = field(default_factory=list)
+    losses: list[pa.Table] = field(default_factory=list)  # of the training
+    columns: dict[str, dict[str, Any]] = field(default_factory=dict)  # of losses
     attributes: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in ATTRIBUTES})
     without_model: list[Path] = field(default_factory=list)
 
@@ -105,12 +106,12 @@ class _Collection:
         return collection
 
     def frame(self) -> DataFrame:
-        rows = self.rows
-        if not rows:
-            rows = [table for table, _ in self.losses]
-            columns = {one["name"]: one for _, some in self.losses for one in some}
-            self.attributes["columns"] |= {_TRAINING: list(columns.values())} if columns else {}
-        return frame_of(rows or [_frame([])], self.attributes)
+        """Return the rows of scores, or of losses if there are none, with all columns that a table of scores has."""
+        if not self.rows and self.losses:
+            self.attributes["columns"][_TRAINING] = list(self.columns.values())
+        empty = pa.schema([*OF_RUN, *SCHEMA]).empty_table()
+        table = pa.concat_tables([empty, *(self.rows or self.losses)], promote_options="default")
+        return frame_of([table.to_pandas()], self.attributes)
 
     def _add(self, folder: Path, plan: StudyPlan | None) -> None:
         facts = read_record(folder / RUN, RUN, _FACTS, sealed=True, id="run", fix=_RERUN)
@@ -126,29 +127,27 @@ class _Collection:
         else:
             levels = levels_of(facts.get("factors") or {})
         of_run = {"study": study, "run": run, "fingerprint": facts["fingerprint"], "seed": facts["seed"]}
-        factors = {f"{FACTOR}{key}": value for key, value in levels.items()}
         if losses := (facts.get("result") or {}).get("parts"):
             losses = {"loss": facts["result"]["loss"], **losses}
             columns = [Column(name, unit="nats", better="down", formula="", headline=name == "loss") for name in losses]
             table = table_of(_TRAINING, columns, [Score(name, value=value) for name, value in losses.items()])
             of_model = {"weights": facts.get("weights") or "", "version": "", "step": facts["result"]["steps"]}
-            settings = {f"{SETTING}{key}": value for key, value in _settings(facts).items()}
-            table = _with_columns(table, {**of_run, **of_model, **settings, **factors})
-            self.losses.append((_frame([table]), [column.record() for column in columns]))
+            self.losses.append(_with_columns(table, {**of_run, **of_model}, _settings(facts), levels))
+            self.columns.update({column.name: column.record() for column in columns})
         ended: dict[str, bool] = {}  # by run, or target of a run: whether its finished model was evaluated
-        rows: list[pa.Table] = []
         seen: set[tuple[int, str, str]] = set()  # (step, target, label): the last checkpoint may be evaluated, too
         for path, cells in evaluations(folder):
             record = results.read(path)
             signature = record["signature"]
-            _check_signature(signature, facts, path)
+            check_signature(signature, facts, path)
             step, target = signature.get("steps") or 0, signature.get("target") or ""
             unit = f"{run}@{target}" if target else run  # what a report takes for a run
-            of_target = {"run": unit, f"{FACTOR}{TARGET}": target} if target else {}
             name = f"{study}/{unit}"
             ended[name] = ended.get(name, False) or _is_last(path)
             of_weights = {"weights": signature.get("weights") or "", "version": signature.get("derivlang") or ""}
-            for label, entry in (record["tasks"] | record["measures"]).items():
+            of_pair = {"spec": signature["spec"]} if target else {}
+            of_target = {TARGET: target} if target else {}
+            for label, entry in results.entries_of(record).items():
                 if (step, target, label) in seen:
                     continue
                 seen.add((step, target, label))
@@ -158,25 +157,21 @@ class _Collection:
                     self.attributes["tests"].setdefault(name, {})[label] = entry["test"]
                 prefix = "ft_" if label in record["tasks"] else ""
                 own = {f"{prefix}{key}": _text(value) for key, value in entry["settings"].items()}
-                of_pair = {"spec": signature["spec"]} if target else {}
+                told = {**of_run, "run": unit, **of_weights, "step": step}
                 every = {**_settings(facts), **of_pair, **own}
-                settings = {f"{SETTING}{key}": value for key, value in every.items()}
-                told = {**of_run, **of_weights, "step": step, **settings, **factors, **of_target}
-                rows.append(_with_columns(table, told))
-        if rows:
-            self.rows.append(_frame(rows))
+                self.rows.append(_with_columns(table, told, every, {**levels, **of_target}))
         for name, evaluated in (ended or {f"{study}/{run}": False}).items():
             self.attributes["states"][name] = _state(facts, evaluated)
             if isinstance(facts.get("doses"), dict):
                 self.attributes["doses"][name] = facts["doses"]
 
 
-def _check_signature(signature: Mapping[str, Any], facts: Mapping[str, Any], path: Path) -> None:
+def check_signature(signature: Mapping[str, Any], facts: Mapping[str, Any], path: Path) -> None:
     """Raise StoreError if results are of other weights than the run's."""
     last = _is_last(path)
-    made = {"fingerprint": facts["fingerprint"]}
+    made = {"fingerprint": facts.get("fingerprint")}
     if last:
-        made |= {"steps": facts.get("step", facts["steps"]), "weights": facts.get("weights")}
+        made |= {"steps": facts.get("step", facts.get("steps")), "weights": facts.get("weights")}
     known = {key: value for key, value in made.items() if value and signature.get(key)}
     check_same(
         signature,
@@ -189,15 +184,12 @@ def _check_signature(signature: Mapping[str, Any], facts: Mapping[str, Any], pat
     )
 
 
-def _frame(rows: Iterable[pa.Table]) -> DataFrame:
-    """Return rows of a run, with all columns that a table of scores has."""
-    empty = pa.schema([*OF_RUN, *SCHEMA]).empty_table()
-    return pa.concat_tables([empty, *rows], promote_options="default").to_pandas()
-
-
-def _with_columns(table: pa.Table, values: Mapping[str, Any]) -> pa.Table:
+def _with_columns(
+    table: pa.Table, of_run: Mapping[str, Any], settings: Mapping[str, Any], factors: Mapping[str, Any]
+) -> pa.Table:
     """Return the rows of a table with columns of one value each; None means no column."""
-    for name, value in values.items():
+    of_settings = {f"{SETTING}{key}": value for key, value in settings.items()}
+    for name, value in {**of_run, **of_settings, **{f"{FACTOR}{key}": one for key, one in factors.items()}}.items():
         kind = OF_RUN.field(name).type if name in OF_RUN.names else pa.string()
         if value is not None:
             table = table.append_column(name, pa.repeat(pa.scalar(value, kind), table.num_rows))

@@ -25,8 +25,8 @@ from derivlang.align.similarity import METHODS, cosine, usual_layer
 from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of, owners, positions
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import warn
+from derivlang.evaluation.examples import framed
 from derivlang.evaluation.measures.states import StateRows, mean_states
-from derivlang.evaluation.padding import framed
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
 from derivlang.training.begun_from import checkpoint_folder

@@ -4,18 +4,79 @@
     --trans,inv-->                    <s> it' low' er' we' </s>  labels at it', low', we': PRON VERB PRON
 
 `rows.py` makes them from batches of a source; `tasks/` says what the labels are.
+
+A document is a group of examples that an interval over a test set takes as one: its sentences are alike, so intervals
+over sentences are too narrow.
+
+    CoNLL-U            the sentences from one comment `# newdoc` to the next
+    a set of two sides the rows with the same first side: the premise of XNLI, the context of SQuAD
+    any other set      a row
+
+The units of a set are its documents, or its rows if every row is one.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
+from derivlang.core.layers.values import Values
+from derivlang.training.languages import SpecialIds
+
+if TYPE_CHECKING:
+    import torch
+
+
+def framed(ids: Int32, offsets: Int64, special_ids: SpecialIds, n_sides: int = 1) -> tuple[Int32, Int64]:
+    """Return sub-words [M] with special ids: one that begins each row, one that ends each segment; and new offsets.
+
+    offsets: int64[R * n_sides + 1], of segments in ids, int32[M], n_sides for a row. The id that begins a row belongs
+    to its first segment.
+    """
+    lengths = lengths_of(offsets)
+    first = np.arange(len(lengths)) % n_sides == 0
+    ends = offsets_of(lengths + 1 + first)
+    out = np.full(int(ends[-1]), special_ids.end, np.int32)
+    out[ends[:-1][first]] = special_ids.begin
+    out[expand_ranges(ends[:-1] + first, lengths)] = ids
+    return out, ends
+
+
+def padded(ids: Int32, offsets: Int64, rows: Int64) -> tuple[Int64, Bool]:
+    """Return (ids int64[B, T], mask bool[B, T]) of rows of ids [M] at offsets [R + 1]; 0 after the end of a row.
+
+    A model gets its own id for padding (`training/encoder.py`).
+    """
+    lengths = lengths_of(offsets)[rows]
+    out = np.zeros((len(rows), int(lengths.max(initial=1))), np.int64)
+    mask = np.arange(out.shape[1]) < lengths[:, None]
+    out[mask] = ids[expand_ranges(offsets[rows], lengths)]
+    return out, mask
+
+
+def tokens_on(device: torch.device) -> int:
+    """Return the number of padded sub-words in a batch without gradients. On a CPU, few fit into the cache."""
+    return 1 << 11 if device.type == "cpu" else 1 << 14
+
+
+def by_length(lengths: Int64, tokens: int) -> Iterator[Int64]:
+    """Yield batches of rows, shortest first, of at most `tokens` padded sub-words; a longer row is its own batch."""
+    rows = np.argsort(lengths, kind="stable")
+    start = 0
+    while start < len(rows):
+        stop = start + 1
+        while stop < len(rows) and int(lengths[rows[stop]]) * (stop + 1 - start) <= tokens:
+            stop += 1
+        yield rows[start:stop]
+        start = stop
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +156,7 @@ class Instances:
 class Examples:
     """The same R examples in both languages. keys: uint64[R], content keys; classes: names of the labels.
 
-    truncated: bool[R], rows that were cut. documents: int64[R], equal for rows of one document (`documents.py`).
+    truncated: bool[R], rows that were cut. documents: int64[R], equal for rows of one document (see above).
     unscored: number of labels in no row: cut off, or of words without sub-words. Labels of rows that are `wrong` are
     cut off, too, but count as wrong. origin: the `ParallelRows` that they are of, and int64[R], the number of each
     there; None of several batches.
@@ -151,13 +212,15 @@ class Examples:
         n = self.n_rows
         return Instances.joined([self.source, self.derived]).take(np.arange(2 * n).reshape(2, n).T.ravel())
 
-    def first(self, n: int) -> Examples:
-        """Return the first n of a keyed ranking, in text order. A larger n contains a smaller one."""
+    def first(self, n: int | None) -> Examples:
+        """Return the first n of a keyed ranking, in text order; None: all. A larger n contains a smaller one."""
+        if n is None:
+            return self
         draws = Draws("examples").draw(self.keys, np.zeros(self.n_rows, np.int64))
         return self.take(np.sort(np.lexsort((np.arange(self.n_rows), draws))[:n]))
 
     @classmethod
-    def joined(cls, parts: list[Examples]) -> Examples:
+    def joined(cls, parts: Sequence[Examples]) -> Examples:
         return Examples(
             Instances.joined([part.source for part in parts]),
             Instances.joined([part.derived for part in parts]),
@@ -167,3 +230,60 @@ class Examples:
             np.concatenate([part.documents for part in parts]),
             sum(part.unscored for part in parts),
         )
+
+
+_BEGIN = re.compile(r"#\s*newdoc\b")
+_SIDES = {"premise": "premise", "context": "context"}  # other first sides are sentences
+
+
+def with_documents(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Yield the batches of a split with the documents above as `documents`; the numbers are not consecutive.
+
+    A set without `# newdoc` has one document, 0, which stands for every row (`numbered`).
+    """
+    begun = 0
+    for batch in batches:
+        if len(batch.sides) > 1:
+            yield replace(batch, documents=batch.unit_keys[batch.records[:, 0]].astype(np.int64))
+        else:
+            numbers = begun + np.cumsum(_begins(batch), dtype=np.int64)
+            begun = int(numbers[-1]) if len(numbers) else begun
+            yield replace(batch, documents=numbers)
+
+
+def numbered(documents: Int64) -> Int64 | None:
+    """Return int64[S], documents numbered from 0 in the order of their first rows; None if every row is a document.
+
+    A single document has no variance, so its rows are taken instead.
+
+    5 5 9 5 2   ->   0 0 1 0 2
+    """
+    _, first, number = np.unique(documents, return_index=True, return_inverse=True)
+    if len(first) in (1, len(documents)):
+        return None
+    return np.asarray(np.argsort(np.argsort(first))[number], np.int64)
+
+
+def unit_of(sides: tuple[str, ...], documents: Int64 | None) -> str:
+    """Return what a unit of a set is called; sentence or pair if every row is one."""
+    if len(sides) > 1:
+        return "pair" if documents is None else _SIDES.get(sides[0], "first sentence")
+    return "sentence" if documents is None else "document"
+
+
+def by_unit(counts: Int64, documents: Int64 | None) -> Int64:
+    """Return int64[U, k]: the sums of int64[S, k] by document, numbered from 0; unchanged if documents are None."""
+    if documents is None:
+        return counts
+    out = np.zeros((int(documents.max(initial=-1)) + 1, counts.shape[1]), np.int64)
+    np.add.at(out, documents, counts)
+    return out
+
+
+def _begins(batch: Batch) -> Bool:
+    """Return bool[R]: the rows of CoNLL-U that begin a document."""
+    layer = batch.layers.get("comments")
+    if not isinstance(layer, Values):
+        return np.zeros(batch.n_records, bool)
+    comments = (values if isinstance(values, list) else [] for values in layer.values.to_pylist())
+    return np.array([any(_BEGIN.match(str(line)) for line in lines) for lines in comments], bool)

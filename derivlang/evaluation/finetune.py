@@ -18,9 +18,8 @@ import torch
 from derivlang.core.arrays import Int64, expand_ranges, lengths_of, owners
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
-from derivlang.evaluation.examples import Instances
+from derivlang.evaluation.examples import Instances, by_length, padded, tokens_on
 from derivlang.evaluation.finetune_settings import FinetuneSettings
-from derivlang.evaluation.padding import by_length, padded, tokens_on
 from derivlang.evaluation.tasks.base import Task
 from derivlang.formats.progress import rows_done
 from derivlang.training.devices import arrays_to_device
@@ -198,5 +197,4 @@ def predict(model: TaskModel, instances: Instances, language: int) -> Int64:
                 counts = lengths_of(instances.label_offsets)[rows]
                 labels = model.task.decode(model.scores(batch, language)).cpu().numpy()
                 out[expand_ranges(instances.label_offsets[rows], counts)] = labels
-            rows_done(len(rows))
     return out

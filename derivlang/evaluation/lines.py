@@ -43,11 +43,6 @@ class _Mean:
     seeds: tuple[int, ...]
     values: Float64
 
-    @classmethod
-    def of(cls, column: Column, rows: Sequence[Mapping[str, Any]]) -> _Mean:
-        seeds = tuple(row["ft_seed"] for row in rows if row["ft_seed"] is not None)
-        return cls(column, rows[0]["regime"], rows[0], seeds, np.array([row["value"] for row in rows]))
-
     @property
     def group(self) -> str:
         return str(self.row["group"])
@@ -107,7 +102,13 @@ def _read(columns: Mapping[str, Sequence[Mapping[str, Any]]], scores: pa.Table) 
             seeds.setdefault(place, []).append(row | {"counts": counts})
     for label, records in columns.items():
         means = [
-            _Mean.of(column, rows)
+            _Mean(
+                column,
+                rows[0]["regime"],
+                rows[0],
+                tuple(row["ft_seed"] for row in rows if row["ft_seed"] is not None),
+                np.array([row["value"] for row in rows]),
+            )
             for column in (Column(**record) for record in records)
             for (task, metric, *_), rows in seeds.items()
             if (task, metric) == (label, column.name)

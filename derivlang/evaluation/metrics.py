@@ -23,13 +23,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, offsets_of
+from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError
 from derivlang.evaluation.columns import Column
 from derivlang.parsing.base import UPOS
 
 Labels: TypeAlias = Sequence[Sequence[Any]]
-NumberedSpans: TypeAlias = tuple[Int64, Int64]  # spans by number, and the last position of each
+Spans: TypeAlias = set[tuple[str, int, int, int]]  # type, begin, end, and the sentence in which it ends
 
 _MILLION = 1_000_000
 _DROPPED = {ord(mark): None for mark in string.punctuation}
@@ -103,23 +103,22 @@ def run_counts(gold: Labels, predicted: Labels) -> Int64:
     The begin and the end of a span depend on two neighbouring labels. A span counts for the sentence in which it ends,
     as it may begin before: after a sentence that ends in `X`.
     """
-    names = sorted({tag for labels in (gold, predicted) for tags in labels for tag in tags} | {"O"})
-    parts = [(name[0], name[1:].split("-", maxsplit=1)[-1] or "_") for name in names]
-    before = [*parts, ("O", "")]  # the last: the label before the first word
-    begins, ends = (
-        np.array([[rule(old, new) for new in parts] for old in before], bool) for rule in (begins_span, ends_span)
-    )
-    kinds = {kind: i for i, kind in enumerate(dict.fromkeys(kind for _, kind in before))}
-    kind = np.array([kinds[k] for _, k in before])
+    return _by_sentence(_runs(gold), _runs(predicted), len(gold))
 
-    def spans(labels: Labels) -> NumberedSpans:
-        codes = _flat(labels, {name: i for i, name in enumerate(names)})
-        old = np.concatenate([[len(names)], codes[:-1]])
-        starts = np.maximum.accumulate(np.where(begins[old, codes], np.arange(len(codes)), 0))
-        after = np.flatnonzero(ends[old, codes])
-        return _keys(starts[after - 1], after, kind[old[after]], len(codes)), after - 1
 
-    return _by_sentence(gold, spans(gold), spans(predicted))
+def _runs(labels: Labels) -> Spans:
+    """Return the spans of seqeval's default mode. An O follows every sentence."""
+    spans, begin, last = set(), 0, 0
+    before = "O", "_"
+    tags = ((number, tag) for number, some in enumerate((*labels, ())) for tag in (*some, "O"))
+    for at, (number, tag) in enumerate(tags):
+        label = tag[0], tag[1:].split("-", maxsplit=1)[-1] or "_"
+        if ends_span(before, label):
+            spans.add((before[1], begin, at, last))
+        if begins_span(before, label):
+            begin = at
+        before, last = label, number
+    return spans
 
 
 def begins_span(before: tuple[str, str], label: tuple[str, str]) -> bool:
@@ -142,40 +141,29 @@ def ends_span(before: tuple[str, str], label: tuple[str, str]) -> bool:
 
 def entity_counts(gold: Labels, predicted: Labels) -> Int64:
     """Return int64[S, 3]: right, predicted, gold entities in seqeval's strict IOB2: a B- and the I- of its type."""
-    names = sorted({tag for labels in (gold, predicted) for tags in labels for tag in tags} | {"O"})
-    kinds = {kind: i for i, kind in enumerate(dict.fromkeys(name[2:] for name in names))}
-    kind = np.array([kinds[name[2:]] for name in names])
-    first, inside = (np.array([name[:2] in (mark, f"{mark}-") for name in names]) for mark in "BI")
-
-    def spans(labels: Labels) -> NumberedSpans:
-        codes = _flat(labels, {name: i for i, name in enumerate(names)})
-        goes_on = np.zeros(len(codes), bool)
-        goes_on[1:] = inside[codes[1:]] & (kind[codes[1:]] == kind[codes[:-1]])
-        breaks = np.flatnonzero(~goes_on)
-        begin = np.flatnonzero(first[codes])
-        after = breaks[np.searchsorted(breaks, begin, "right")]  # an O follows every sentence
-        return _keys(begin, after, kind[codes[begin]], len(codes)), after - 1
-
-    return _by_sentence(gold, spans(gold), spans(predicted))
+    return _by_sentence(_entities(gold), _entities(predicted), len(gold))
 
 
-def _flat(labels: Labels, numbers: dict[str, int]) -> Int64:
-    """Return the labels of all sentences as numbers, with an O after each sentence and a second one at the end."""
-    outside = ("O",)
-    return np.fromiter((numbers[tag] for tags in (*labels, ()) for part in (tags, outside) for tag in part), np.int64)
+def _entities(labels: Labels) -> Spans:
+    """Return the entities of strict IOB2."""
+    spans: Spans = set()
+    for number, tags in enumerate(labels):
+        kind = begin = None
+        for at, tag in enumerate((*tags, "O")):
+            if begin is not None and (tag[:2] not in ("I", "I-") or tag[2:] != kind):
+                spans.add((str(kind), begin, at, number))
+                begin = None
+            if tag[:2] in ("B", "B-"):
+                kind, begin = tag[2:], at
+    return spans
 
 
-def _keys(begin: Int64, after: Int64, kind: Int64, n: int) -> Int64:
-    """Return a unique number for each span, from its kind, its first position and the position after its last."""
-    return np.asarray((kind.astype(np.int64) * n + begin) * n + after)
-
-
-def _by_sentence(labels: Labels, wanted: NumberedSpans, predicted: NumberedSpans) -> Int64:
-    """Return int64[S, 3]: right, predicted, gold, from spans and their last positions."""
-    ends = offsets_of(np.array([len(tags) + 1 for tags in labels], np.int64))[1:]
-    right = np.isin(predicted[0], wanted[0])
-    places = (predicted[1][right], predicted[1], wanted[1])
-    return np.stack([np.bincount(np.searchsorted(ends, p, "right"), minlength=len(labels)) for p in places], axis=1)
+def _by_sentence(gold: Spans, predicted: Spans, n: int) -> Int64:
+    """Return int64[n, 3]: right, predicted, gold spans of each of n sentences."""
+    counts = np.zeros((n, 3), np.int64)
+    for column, spans in enumerate((gold & predicted, predicted, gold)):
+        np.add.at(counts[:, column], [span[-1] for span in spans], 1)
+    return counts
 
 
 def _codes(labels: Labels) -> Int64:

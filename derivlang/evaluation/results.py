@@ -81,26 +81,32 @@ def entry_of(
 
 def files_of(record: Mapping[str, Any]) -> list[str]:
     """Return the names of all files that an evaluation wrote, in the folder of its files."""
-    return [name for kind in KINDS for entry in record[kind].values() for name in entry[FILES]]
+    return [name for entry in entries_of(record).values() for name in entry[FILES]]
 
 
-def damages(cells: Path, record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the name of each file that is not the one that was evaluated, and what is wrong with it.
+def entries_of(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the entry of each task and measure by its label."""
+    return {label: entry for kind in KINDS for label, entry in record[kind].items()}
 
-    cells: the folder of the files. record: of the evaluation.
+
+def damages(cells: Path, entries: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return the name of each file of entries that is not the one that was evaluated, and what is wrong with it.
+
+    cells: the folder of the files.
     """
-    return _faults(cells, [entry for kind in KINDS for entry in record[kind].values()])
+    present = {path.name: path for path in cells.glob("*") if path.is_file()}
+    return [one for entry in entries for one in faults(entry[FILES], present)]
 
 
 def scores_of(
     cells: Path, record: Mapping[str, Any], labels: Iterable[str]
 ) -> tuple[pa.Table, dict[str, list[dict[str, Any]]]]:
     """Return (rows, columns by label) of the files of these tasks and measures. Raise StoreError for damaged ones."""
-    entries = {label: entry for kind in KINDS for label, entry in record[kind].items()}
+    entries = entries_of(record)
     tables = [SCHEMA.empty_table()]
     columns: dict[str, list[dict[str, Any]]] = {}
     for label in labels:
-        for name, what in _faults(cells, [entries[label]]):
+        for name, what in damages(cells, [entries[label]]):
             raise StoreError(f"{what} since it was evaluated", where=str(cells / name), fix=AGAIN, id="damaged")
         for name in entries[label][SCORES]:
             facts, table = read_part(cells / name)
@@ -109,17 +115,10 @@ def scores_of(
     return pa.concat_tables(tables), columns
 
 
-def _faults(cells: Path, entries: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Return the name of each file of these entries that is missing or another one, and what is wrong with it."""
-    present = {path.name: path for path in cells.glob("*") if path.is_file()}
-    return [one for entry in entries for one in faults(entry[FILES], present)]
-
-
-def stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[str, Any]:
+def stored(trained: PretrainedRun, *, force: bool) -> dict[str, Any]:
     """Return the record that is there, without hash, or an empty one.
 
-    Results of other weights are an error, unless `force` drops them. drop: whether to remove the files of dropped
-    results, too, but for fine-tunings, which know their own weights. The version is ignored: most commits change no
+    Results of other weights are an error, unless `force` removes them. The version is ignored: most commits change no
     number.
     """
     path, signature = trained.results, trained.signature
@@ -141,8 +140,8 @@ def stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[s
     except StoreError:
         if not force:
             raise
-        if drop:
-            remove_files(trained.cells, [name for entry in record["measures"].values() for name in entry[FILES]])
+        remove_files(trained.cells, files_of(record))
+        path.unlink()
         return fresh
     return {name: value for name, value in record.items() if name != HASH}
 
@@ -150,12 +149,15 @@ def stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[s
 def add(trained: PretrainedRun, kind: ResultKind, label: str, entry: dict[str, Any], *, force: bool) -> dict[str, Any]:
     """Write an entry into the record as it is now, and return the record.
 
-    Another process may have added others since this one began.
+    Files of an earlier entry that this one lacks are removed. Another process may have added other entries since this
+    one began.
     """
     trained.results.parent.mkdir(exist_ok=True)
     with file_lock(trained.results):
         record = stored(trained, force=force)
+        stale = set(record[kind].get(label, {FILES: ()})[FILES]) - set(entry[FILES])
         record[kind] = {**record[kind], label: entry}
         with writing(trained.results) as stream:
             stream.write(record_text(sealed(record)).encode())
+        remove_files(trained.cells, stale)
     return record

@@ -11,20 +11,16 @@ moves with it. An inserted word has no label.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners, positions
-from derivlang.core.arrow import list_array, to_arrow
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, positions
 from derivlang.core.batch import Batch
-from derivlang.evaluation.examples import Examples, Instances
-from derivlang.evaluation.padding import framed
+from derivlang.evaluation.examples import Examples, Instances, framed
 from derivlang.training.languages import DERIVED, SOURCE, Languages, LanguageSide
 
 
@@ -179,67 +175,6 @@ class LanguageRows:
         """Return int32[M]: the value of the word that begins at each position, -1 elsewhere. values: int32[W]."""
         out = np.full(len(self.ids), -1, np.int32)
         out[self.offsets[self.segments // self.n_sides] + self.at] = values
-        return out
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowWords:
-    """The W words that begin in R rows of one language, in its order.
-
-    forms: Arrow strings [W]; source: the source's word of each. at: int64[W], the position of each in its row. offsets:
-    int64[R * n_sides + 1], the words of each side of each row.
-    """
-
-    forms: pa.Array
-    source: pa.Array
-    at: Int64
-    offsets: Int64
-    n_sides: int
-
-    @classmethod
-    def of(cls, text: LanguageRows, rows: Int64, forms: pa.Array, source: pa.Array) -> RowWords:
-        """Return the words of some rows int64[R]. forms, source: of all words of the batch, in the source's order."""
-        counts = np.bincount(text.segments, minlength=len(text.segment_offsets) - 1)
-        segments = (rows[:, None] * text.n_sides + np.arange(text.n_sides)).ravel()
-        some = expand_ranges(offsets_of(counts)[segments], counts[segments])
-        words = to_arrow(text.words[some])
-        return cls(forms.take(words), source.take(words), text.at[some], offsets_of(counts[segments]), text.n_sides)
-
-    @classmethod
-    def joined(cls, parts: Sequence[RowWords]) -> RowWords:
-        return cls(
-            pa.concat_arrays([part.forms for part in parts]),
-            pa.concat_arrays([part.source for part in parts]),
-            np.concatenate([part.at for part in parts]),
-            offsets_of(np.concatenate([lengths_of(part.offsets) for part in parts])),
-            parts[0].n_sides,
-        )
-
-    def find(self, instances: Instances, at: Int64) -> Int64:
-        """Return int64[G]: which of the W words begins at a position of each label's row, int64[G]."""
-        rows = owners(self.offsets).astype(np.int64) // self.n_sides
-        keys = instances.offsets[rows] + self.at  # ascending
-        return np.searchsorted(keys, instances.offsets[owners(instances.label_offsets)] + at)
-
-    def numbers(self, instances: Instances, at: Int64) -> Int64:
-        """Return int64[G]: the number of these words in their side of the row, from 0."""
-        index = self.find(instances, at)
-        return np.asarray(index - self.offsets[owners(self.offsets)[index]], np.int64)
-
-    def labelled(self, instances: Instances, labels: Sequence[Any]) -> list[list[Any]]:
-        """Return one list per row: the label of each of its words, None for a word without one. labels: [G]."""
-        out: list[Any] = [None] * len(self.at)
-        for word, label in zip(self.find(instances, instances.at).tolist(), labels, strict=True):
-            out[word] = label
-        return [out[a:b] for a, b in pairwise(self.offsets[:: self.n_sides].tolist())]
-
-    def columns(self, sides: Sequence[str]) -> dict[str, pa.Array]:
-        """Return the columns of words, list<string>[R] each."""
-        out = {}
-        for prefix, forms in (("", self.forms), ("source_", self.source)):
-            lists = list_array(self.offsets, forms)
-            for k, side in enumerate(sides):
-                out[f"{prefix}{side or 'words'}"] = lists[k :: self.n_sides]
         return out
 
 

@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 
 from derivlang.core.arrays import Int64, UInt64
-from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import counted, warn
 from derivlang.engine.batches import Source
-from derivlang.evaluation.documents import by_unit, numbered, unit_of, with_documents
-from derivlang.evaluation.examples import Examples, Instances
+from derivlang.evaluation.examples import Examples, Instances, by_unit, numbered, unit_of, with_documents
 from derivlang.evaluation.finetune_settings import SPLITS
+from derivlang.evaluation.predictions import ToldRows
 from derivlang.evaluation.scores import Score, ScoredSet, set_hash
 from derivlang.evaluation.set_names import short_name
-from derivlang.evaluation.tasks.base import PairTask, Task
-from derivlang.evaluation.told_rows import ToldRows
+from derivlang.evaluation.tasks.base import NamedTask, PairTask, Task
 from derivlang.sources.corpus import Corpus
 from derivlang.store.record import digest
 from derivlang.training.languages import SOURCE, Languages
@@ -33,7 +31,7 @@ class Sets:
 
     key: digest of everything that they are made from. in_train: number of rows of test with the words of a row of
     train; in_whole_train: of a row of the whole split; train may be a part of it. scored: of test and dev, the set
-    and the unit of each row, int64[S] or None if every row is one (`documents.py`). words: how the text was split into
+    and the unit of each row, int64[S] or None if every row is one (`examples.py`). words: how the text was split into
     words (`Corpus.word_rule`). mixed: the mixed pairs of train, two neighbouring rows each; told: the rows of test, for
     people; None if not asked for. ours: the sets of the source, if the target has sets of its own; None: these.
     """
@@ -88,109 +86,60 @@ class Sets:
     def read(
         cls,
         languages: Languages,
-        tasks: Sequence[Task],
+        task: Task,
         sources: Sequence[Source],
         *,
         mixed: bool = False,
         predictions: bool = False,
-    ) -> list[Sets]:
-        """Read the three splits of the sources that some tasks share: one, or one for train and dev and one for test.
+    ) -> Sets:
+        """Read the three splits of a task's sources: one, or one for train and dev and one for test.
 
-        Each split is read once. mixed: whether train is wanted as mixed pairs, too, which a PairTask has. predictions:
-        whether to keep the words of test.
-        Raise DataError if a split or the labels are missing, UsageError if a task asks for more examples than exist.
+        mixed: whether train is wanted as mixed pairs, too, which a PairTask has. predictions: whether to keep the words
+        of test.
+        Raise DataError if a split or the labels are missing, UsageError if the task asks for more examples than exist.
         """
         corpora = [source.corpus for source in sources]
-        found = [check_sources(task, corpora) for task in tasks]
-        parts = {name: (sources[number], split) for name, (number, split) in found[0][0].items()}  # of all tasks
-        splits: dict[str, list[_Taken]] = {}
+        found, classes = check_sources(task, corpora)
+        parts = {name: (sources[number], split) for name, (number, split) in found.items()}
+        splits: dict[str, Examples] = {}
+        whole_train, pairs, told = np.zeros(0, np.uint64), None, None
         for name, (source, split) in parts.items():
-            wanted = {"mixed": mixed and name == "train", "predictions": predictions and name == "test"}
-            readers = [
-                _SplitReader(task, languages, classes, **wanted)
-                for task, (_, classes) in zip(tasks, found, strict=True)
-            ]
+            made: list[Examples] = []
+            made_pairs: list[Examples] = []
             for batch in with_documents(source.batches(split)):
-                for reader in readers:
-                    reader.add(batch)
-            splits[name] = [reader.taken(name, (source.corpus.name, split)) for reader in readers]
+                made.append(task.examples(batch, languages, classes))
+                if not (predictions and name == "test"):
+                    made[-1] = replace(made[-1], origin=None)  # or it would keep the batch
+                if mixed and name == "train" and isinstance(task, PairTask):
+                    made_pairs.append(replace(task.mixed(batch, languages, classes), origin=None))
+            every, place = Examples.joined(made), (source.corpus.name, split)
+            _warn_of_cut_labels(every, task, place)
+            if name == "train":
+                every = every.learnable()
+                whole_train = every.keys
+            if made_pairs:
+                pairs = Examples.joined(made_pairs).learnable().first(task.settings.train_examples).interleaved()
+            if predictions and name == "test":
+                told = ToldRows.of(made, languages)
+            splits[name] = _taken(task, every, name, place)
         for name in SPLITS.keys() - splits.keys():  # of a target's own set
-            none = np.zeros(0, np.int64)
-            splits[name] = [replace(one, examples=one.examples.take(none), keys=one.keys[:0]) for one in splits["test"]]
-        keys = (_key(languages, task, sources, list(parts.values())) for task in tasks)
-        taken = zip(*(splits[name] for name in SPLITS), strict=True)
-        return [cls._of(*each, corpora) for each in zip(tasks, keys, taken, strict=True)]
-
-    @classmethod
-    def _of(cls, task: Task, key: str, taken: Sequence[_Taken], corpora: Sequence[Corpus]) -> Sets:
-        """Return the sets of a task. taken: of train, dev and test. corpora: all that were read."""
-        train, dev, test = taken
+            splits[name] = splits["test"].take(np.zeros(0, np.int64))
+        train, dev, test = (splits[name] for name in SPLITS)
         return cls(
-            train.examples,
-            dev.examples,
-            test.examples,
-            key=key,
-            in_train=_n_shared(test.examples, train.examples.keys),
-            in_whole_train=_n_shared(test.examples, train.keys),
+            train,
+            dev,
+            test,
+            key=_key(languages, task, sources, list(parts.values())),
+            in_train=_n_shared(test, train.keys),
+            in_whole_train=_n_shared(test, whole_train),
             scored={
-                "dev": _scored(dev.examples, short_name(task.sources[0]), corpora[0]),
-                "test": _scored(test.examples, short_name(task.sources[-1]), corpora[-1]),
+                "dev": _scored(dev, short_name(task.sources[0]), corpora[0]),
+                "test": _scored(test, short_name(task.sources[-1]), corpora[-1]),
             },
             words=", ".join(dict.fromkeys(corpus.word_rule for corpus in corpora)),
-            mixed=train.mixed,
-            told=test.told,
+            mixed=pairs,
+            told=told,
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Taken:
-    """The examples that a task takes of a split. keys: of the whole split. mixed, told: as in `Sets`."""
-
-    examples: Examples
-    keys: UInt64
-    mixed: Instances | None
-    told: ToldRows | None
-
-
-class _SplitReader:
-    """Makes the examples of a split for a task, batch by batch. mixed, predictions: as of `Sets.read`."""
-
-    def __init__(self, task: Task, languages: Languages, classes: tuple[str, ...], *, mixed: bool, predictions: bool):
-        self._task, self._languages, self._classes = task, languages, classes
-        self._mixed, self._predictions = mixed, predictions
-        self._examples: list[Examples] = []
-        self._pairs: list[Examples] = []
-        self._told: list[ToldRows] = []
-        self._begun = 0
-
-    def add(self, batch: Batch) -> None:
-        """Add the examples of a batch."""
-        task, languages, classes = self._task, self._languages, self._classes
-        made = task.examples(batch, languages, classes)
-        if self._predictions:
-            self._told.append(ToldRows.of(made, languages, self._begun))
-        self._examples.append(replace(made, origin=None))  # or it would keep the batch
-        self._begun += batch.n_records
-        if self._mixed and isinstance(task, PairTask):
-            self._pairs.append(replace(task.mixed(batch, languages, classes), origin=None))
-
-    def taken(self, name: str, place: tuple[str, str]) -> _Taken:
-        """Return the examples that the task asks for, of train only those to learn from.
-
-        name: of the set. place: its corpus and split, for messages. Errors as of `_taken`.
-        """
-        settings, every = self._task.settings, Examples.joined(self._examples)
-        _warn_of_cut_labels(every, self._task, place)
-        limit = {"train": settings.train_examples, "dev": settings.dev_examples}.get(name)
-        if name == "train":
-            every = every.learnable()
-        if self._task.is_own and limit:  # the number is of the source's
-            limit = min(limit, every.n_rows)
-        pairs = None
-        if self._pairs:
-            pairs = _first(Examples.joined(self._pairs).learnable(), limit).interleaved()
-        told = ToldRows.joined(self._told) if self._told else None
-        return _Taken(_taken(every, limit, self._task.name, name, place), every.keys, pairs, told)
 
 
 def _key(languages: Languages, task: Task, sources: Sequence[Source], parts: Sequence[tuple[Source, str]]) -> str:
@@ -223,21 +172,19 @@ def _n_shared(test: Examples, keys: UInt64) -> int:
     return int(np.isin(test.keys, keys).sum())
 
 
-def _first(every: Examples, n: int | None) -> Examples:
-    """Return the first n of a keyed ranking; None: all."""
-    return every if n is None else every.first(n)
+def _taken(task: Task, every: Examples, name: str, place: tuple[str, str]) -> Examples:
+    """Return the examples that a task asks for. name: of the set. place: its corpus and split, for messages.
 
-
-def _taken(every: Examples, n: int | None, task: str, name: str, place: tuple[str, str]) -> Examples:
-    """Return the first n of the examples of a set; None: all. place: its corpus and split, for messages.
-
-    Raise UsageError if there are fewer, DataError if none is labelled in one of the languages.
+    Raise UsageError if there are fewer than asked for, DataError if none is labelled in one of the languages.
     """
+    n = {"train": task.settings.train_examples, "dev": task.settings.dev_examples}.get(name)
+    if task.is_own and n:  # the number is of the source's
+        n = min(n, every.n_rows)
     if n is not None and n > every.n_rows:
         raise UsageError(
-            f"{task} has only {every.n_rows:,} examples, got {n:,}", where=f"--{name}-examples", id="bad-value"
+            f"{task.name} has only {every.n_rows:,} examples, got {n:,}", where=f"--{name}-examples", id="bad-value"
         )
-    some = _first(every, n)
+    some = every.first(n)
     if not (len(some.source.gold) and len(some.derived.gold)):  # a row of words may have no label
         others = len(every.source.gold) and len(every.derived.gold)
         raise DataError(
@@ -286,6 +233,6 @@ def check_sources(task: Task, corpora: Sequence[Corpus]) -> tuple[dict[str, tupl
     return parts, classes
 
 
-def other_labels(task: Task) -> DataError:
+def other_labels(task: NamedTask) -> DataError:
     """Return the error for sets of a task that do not belong together."""
     return DataError(f"the sets of {task.name} have different labels", where="--task", id="no-labels")

@@ -1,21 +1,23 @@
-"""What to evaluate of a run. Help pages import this module, which therefore imports nothing heavy."""
+"""What to evaluate of a run: settings, and the tasks, regimes and measures that they name.
+
+Help pages import this module, which therefore imports nothing heavy."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import Settings, declared, names, setting
 from derivlang.core.takes import Listed
 from derivlang.engine.options import ParserNames
-from derivlang.evaluation.finetune_settings import MAX_LENGTH, USUAL_REGIMES, FinetuneSettings, Regime
-from derivlang.evaluation.measures.registry import MEASURES, USUAL, file_of, kind_of, label_of
+from derivlang.evaluation.finetune_settings import MAX_LENGTH, USUAL_REGIMES, FinetuneSettings, Regime, regime_of
+from derivlang.evaluation.measures.registry import MEASURES, USUAL, file_of, kind_of, label_of, measure_of
 from derivlang.evaluation.set_names import file_name_of
-from derivlang.evaluation.tasks.named import NamedTask
-from derivlang.evaluation.tasks.registry import TASKS
+from derivlang.evaluation.tasks.base import NamedTask, PairTask, Task
+from derivlang.evaluation.tasks.registry import TASKS, task_of, tuned_tasks
 from derivlang.sources.request import DataDir
 
 
@@ -113,3 +115,95 @@ class EvaluateOptions(MeasureOptions):
                 fix="name each file once, or rename one: a/b and a-b have one name",
                 id="bad-value",
             )
+        for task in self.tasks if "cs" in self.regimes else ():
+            if isinstance(task, Task):
+                _check_mixed(task)
+
+
+_SENTENCES = ("pairs", "sentences", "ngram_sentences", "heldout_length")  # of the text that measures read
+
+
+def asked_for(asked: EvaluateChoice, given: Collection[str], warn: Callable[[str], None]) -> EvaluateOptions:
+    """Return the options of an evaluation, and warn of what has no effect.
+
+    given: the names that the user gave. Raise UsageError for values that do not fit together.
+    """
+    (tasks, also), measured = tasks_and_measures(str(asked.task)), _listed(str(asked.measure), "--measure")
+    if also:  # --task links,retrieval measures only these
+        measured = (*also, *(measured if "measure" in given else ()))
+    numbers = {
+        name: one for name, one in declared(FinetuneSettings).items() if name in asked.per_task and name in given
+    }
+    named = [task_of(name) for name in tasks]
+    tuned = [task for task in named if isinstance(task, Task)]
+
+    def fitted(task: NamedTask) -> NamedTask:
+        if not isinstance(task, Task):
+            return task
+        at, n = tuned.index(task), len(tuned)
+        changes = {name: _number(str(one.option), getattr(asked, name), at, n) for name, one in numbers.items()}
+        return task.with_settings(**changes, freeze=asked.freeze)
+
+    common = {name: getattr(asked, name) for name in (*declared(MeasureOptions), "data_dir", "parser", "parses")}
+    settings = EvaluateOptions(
+        tasks=tuple(map(fitted, named)),
+        regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(str(asked.regime), "--regime"))),
+        measures=tuple(dict.fromkeys(measured)),
+        **common,
+    )
+    if not settings.tasks and not settings.measures:
+        raise UsageError("there is nothing to evaluate", fix="give --task pos or --measure alignment", id="usage")
+    _warn_of_unused(settings, given, warn)
+    return settings
+
+
+def _warn_of_unused(settings: EvaluateOptions, typed: Collection[str], warn: Callable[[str], None]) -> None:
+    of_tuning = {name: str(one.option) for name, one in declared(FinetuneSettings).items()}
+    of_sentences = {name: str(one.option) for name, one in declared(MeasureOptions).items() if name in _SENTENCES}
+    if not any(isinstance(task, Task) for task in settings.tasks):
+        for name, flag in {"regime": "--regime", "seeds": "--seeds", **of_tuning}.items():
+            if name in typed:
+                warn(f"no task is fine-tuned, so {flag} has no effect")
+    read = {option for name in settings.measures for option in measure_of(name, "").reads}
+    for name, flag in of_sentences.items():
+        if name in typed and (not read if name == "heldout_length" else name not in read):
+            warn(f"no measure of this evaluation reads such sentences, so {flag} has no effect")
+
+
+def _number(option: str, values: Any, task: int, n_tasks: int) -> Any:
+    """Return the value for a task, by its position from 0. Raise UsageError unless there are 1 or n_tasks."""
+    if not isinstance(values, tuple):  # the default
+        return values
+    if len(values) not in (1, n_tasks):
+        raise UsageError(
+            f"{len(values)} numbers for {n_tasks} tasks",
+            where=option,
+            fix="give one number for all tasks, or one for each",
+            id="usage",
+        )
+    return values[task % len(values)]
+
+
+def _listed(text: str, option: str) -> tuple[str, ...]:
+    """Return the names of a list separated by commas; () for `none`."""
+    listed = names(text, option)
+    return () if listed == ("none",) else listed
+
+
+def _check_mixed(task: Task) -> None:
+    """Raise UsageError for the regime cs if a task has no mixed pairs, or if two do not fit into a batch."""
+    if not isinstance(task, PairTask):
+        names = ", ".join(sorted(name for name, kind in tuned_tasks().items() if issubclass(kind, PairTask)))
+        raise UsageError(
+            f"cs mixes the two sides of pairs, which {task.kind} does not have",
+            where="--regime",
+            fix=f"leave out cs, or evaluate apart the tasks that have pairs: {names}",
+            id="no-pairs",
+        )
+    if task.settings.batch_size % 2:
+        raise UsageError(
+            f"cs puts the two mixed pairs of an example into one batch; got {task.settings.batch_size}",
+            where="--batch-size",
+            fix="give an even number",
+            id="bad-value",
+        )

@@ -12,12 +12,23 @@ sentences or pairs). It has two sources of error, and the interval adds their va
 Let seed i have the value Y_i = μ + S_i + D + I_i, where S_i is the seed's, D what the units do to every seed, and I_i
 what they do only to this seed. The mean of n seeds has the variance var(S)/n + var(D) + var(I)/n. The seeds' values
 differ by S_i and I_i, so s²/n already estimates var(S)/n + var(I)/n, and only var(D) = V_shared is missing: the mean
-covariance of two different seeds over units (`influence.py`). A negative estimate counts as 0.
+covariance of two different seeds over units. A negative estimate counts as 0.
 
 The values of a few seeds may lie close together by chance, and s is then too small. V_mean = var(D) + var(I)/n does
 not depend on s. It is the floor: no interval is narrower than the one that only the units give.
 
 A difference of two objectives is a mean, too: the mean of the differences of runs with the same seed on the same units.
+
+Influence of each unit of a test set on a score, by the jackknife (Efron and Stein 1981): how far the score moves if
+unit u is left out, enlarged to the scale of one unit.
+
+    influence_u = (U - 1) · (mean of all θ_-v - θ_-u)        θ_-u: the score of all units but u
+
+    three sentences of one word, right, wrong, right: θ = 2/3; without each 1/2, 1, 1/2; influences 1/3, -2/3, 1/3
+
+Influences sum to 0, and the sample of units gives the score the variance sum(influence²) / (U · (U - 1)). Of a weighted
+sum of scores of the same units, such as a difference, they are the weighted sum of the influences. So every contrast
+has its variance, two scores have a covariance, and nothing is drawn at random.
 """
 
 from __future__ import annotations
@@ -28,9 +39,34 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from derivlang.core.arrays import Int64
 from derivlang.core.dependencies import module_of
-from derivlang.evaluation.formulas import Float64
-from derivlang.evaluation.influence import variance_of
+from derivlang.evaluation.formulas import Float64, formula_of
+
+_AT_ONCE = 1 << 20  # number of counts at a time: macro F1 has 51 of a unit
+
+
+def influences(formula: str, counts: Sequence[Int64]) -> Float64:
+    """Return float64[n, U]: the influence of each of U units on each of n scores, U at least 1.
+
+    counts: int64[U, k] of each score. A row is NaN if the score without one of the units is NaN.
+    """
+    return np.stack([_of_score(formula, one) for one in counts])
+
+
+def variance_of(influence: Float64) -> float:
+    """Return the variance that the choice of units gives to a score. influence: float64[U], U at least 2."""
+    units = len(influence)
+    return float(np.square(influence).sum()) / (units * (units - 1))
+
+
+def _of_score(formula: str, counts: Int64) -> Float64:
+    score, width = formula_of(formula)
+    totals = counts.sum(axis=0)
+    step = max(1, _AT_ONCE // width)
+    left = np.concatenate([score(totals - counts[i : i + step]) for i in range(0, len(counts), step)])
+    return np.asarray((len(counts) - 1) * (left.mean() - left), np.float64)
+
 
 LEVEL = 0.95
 SEEDS = 3  # the smallest number of seeds with an interval: two give a t of 12.7
@@ -64,7 +100,7 @@ class Estimate:
 def estimate(values: Sequence[float], influences: Float64 | None = None, *, level: float = LEVEL) -> Estimate:
     """Return the mean of the seeds' values with its interval.
 
-    influences: float64[n, U], of each of U units on each seed's value (`influence.py`); for weighted sums of scores,
+    influences: float64[n, U], of each of U units on each seed's value (`influences`); for weighted sums of scores,
     the same weighted sums of their influences. None if units are not known: the interval is only of seeds.
     There is no interval with fewer than three seeds, with one unit, or if a number is NaN.
     """

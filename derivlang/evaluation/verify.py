@@ -11,12 +11,10 @@ from typing import Any
 
 from derivlang.core.errors import DerivlangError
 from derivlang.evaluation import results
-from derivlang.evaluation.collect import evaluations
+from derivlang.evaluation.collect import check_signature, evaluations
 from derivlang.store import made_of
 from derivlang.training import checkpoint, run_folder
 from derivlang.training.run_folder import damages
-
-Problem = dict[str, Any]
 
 
 def verify_run(run: Path) -> dict[str, Any]:
@@ -25,33 +23,37 @@ def verify_run(run: Path) -> dict[str, Any]:
     checked: numbers of files, of checkpoints and of evaluations. notes: what is unusual but not damage, such as a run
     that is not finished. Files are named by their path in the run. Raise StoreError if there is no run.
     """
-    problems: list[Problem] = []
-    notes: list[Problem] = []
+    problems: list[tuple[str, str]] = []
+    notes: list[tuple[str, str]] = []
     record: dict[str, Any] = {}
     if not (run / run_folder.RUN).exists():
         run_folder.read(run)
     try:
         record = run_folder.read(run)
     except DerivlangError as error:
-        problems.append(_entry(run_folder.RUN, error.what))
+        problems.append((run_folder.RUN, error.what))
     else:
-        problems += [_entry(name, what) for name, what in damages(run, record)]
+        problems += damages(run, record)
         if record["status"] != "done":
-            notes.append(_entry(run_folder.RUN, f"the run is not finished: its status is {record['status']!r}"))
+            notes.append((run_folder.RUN, f"the run is not finished: its status is {record['status']!r}"))
     checkpoints = checkpoint.check_all(run)
-    problems += [_entry(f"{checkpoint.FOLDER}/{name}", what) for name, what in checkpoints.items() if what]
+    problems += [(f"{checkpoint.FOLDER}/{name}", what) for name, what in checkpoints.items() if what]
     for folder in sorted(path.parent for path in (run / run_folder.DATA).glob(f"*/{made_of.RECIPE}")):
-        problems += [_entry(str(folder.relative_to(run) / name), what) for name, what in _data(folder)]
+        problems += [(str(folder.relative_to(run) / name), what) for name, what in _data(folder)]
     if not (run / results.EVALUATION).exists() and (kept := sorted((run / results.COUNTS).glob("*.parquet"))):
         lost = f"is not there, but {kept[0].relative_to(run)} is: evaluate the run again to have its results"
-        notes.append(_entry(results.EVALUATION, lost))
+        notes.append((results.EVALUATION, lost))
     n_evaluations = 0
     for path, cells in evaluations(run):
         n_evaluations += 1
-        problems += [_entry(str(name.relative_to(run)), what) for name, what in _evaluation(path, cells, record)]
+        problems += [(str(name.relative_to(run)), what) for name, what in _evaluation(path, cells, record)]
     listed = len(record.get("files") or ())
     checked = {"files": 1 + listed, "checkpoints": len(checkpoints), "evaluations": n_evaluations}
-    return {"ok": not problems, "out": str(run), "checked": checked, "problems": problems, "notes": notes}
+    told = {
+        name: [{"file": file, "what": what} for file, what in some]
+        for name, some in (("problems", problems), ("notes", notes))
+    }
+    return {"ok": not problems, "out": str(run), "checked": checked, **told}
 
 
 def _data(folder: Path) -> Iterator[tuple[str, str]]:
@@ -66,17 +68,22 @@ def _evaluation(path: Path, cells: Path, record: dict[str, Any]) -> Iterator[tup
     """Yield the files of an evaluation that are not as they were written, and what is wrong with them."""
     try:
         evaluation = results.read(path)
+        check_signature(evaluation["signature"], record, path)
     except DerivlangError as error:
         yield path, error.what
         return
-    names = ["fingerprint", *(["weights"] if path.name == results.EVALUATION else [])]
-    for name in names:
-        told, made = evaluation["signature"].get(name), record.get(name)
-        if told and made and told != made:
-            yield path, f"is of another run: {name} {told}, and run.json has {made}"
-    for file, what in results.damages(cells, evaluation):
+    for file, what in results.damages(cells, results.entries_of(evaluation).values()):
         yield cells / file, what
 
 
-def _entry(file: str, what: str) -> Problem:
-    return {"file": file, "what": what}
+def files_of_run(run: Path, *, checkpoints: bool = False) -> list[str]:
+    """Return the names of the files of a run and of its evaluations in alphabetical order, run.json last.
+
+    The encoded data, logs of other tools and, unless asked for, checkpoints are left out: nothing but training needs
+    them. Raise StoreError for a damaged record of an evaluation.
+    """
+    names = set(run_folder.own_files(run))
+    for path, cells in evaluations(run):
+        names |= {(cells / name).relative_to(run).as_posix() for name in results.files_of(results.read(path))}
+    names = {name for name in names if checkpoints or not name.startswith(f"{checkpoint.FOLDER}/")}
+    return [*sorted(names - {run_folder.RUN}), run_folder.RUN]

@@ -17,8 +17,7 @@ from derivlang.core.dependencies import check_dependencies
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import Declared, Settings, declared, setting, text_of, with_defaults
 from derivlang.engine.options import ParserNames
-from derivlang.evaluation.asked import asked_for
-from derivlang.evaluation.settings import EvaluateChoice
+from derivlang.evaluation.settings import EvaluateChoice, asked_for
 from derivlang.sources.request import DataDir, TextOptions
 from derivlang.training.language import named_pairs, read_languages
 from derivlang.training.settings import DataPaths, Duration, LogOptions, Machine, TrainingOptions
@@ -158,9 +157,7 @@ def _check_pretraining(values: Mapping[str, Any]) -> None:
 
 
 def _check_evaluation(values: Mapping[str, Any]) -> None:
-    from derivlang.evaluation.checks import check_mixed  # imported late: help pages do not need it
-
-    check_mixed(asked_for(EvaluateChoice(**values), values.keys(), lambda message: None))
+    asked_for(EvaluateChoice(**values), values.keys(), lambda message: None)
 
 
 def _options_of(

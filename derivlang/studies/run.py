@@ -23,9 +23,8 @@ from typing import Any, Protocol, TypeVar
 from derivlang.core.errors import DataError, DerivlangError
 from derivlang.core.settings import text_of
 from derivlang.evaluation.sets import check_sources
-from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.base import Task, UntunedTask
 from derivlang.evaluation.tasks.registry import task_of
-from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.sources.find import find, is_of_hub, with_near_names
 from derivlang.sources.named import named_source
 from derivlang.sources.request import SourceRequest

@@ -23,8 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from derivlang.evaluation.formulas import value_of
-from derivlang.evaluation.influence import influences
-from derivlang.evaluation.statistics import estimate
+from derivlang.evaluation.statistics import estimate, influences
 
 SEEDS = 3, 5, 10
 COLLAPSE, DROP = 0.2, 0.2  # of the shape "collapsed": the chance that a run of cell a falls, and by how much

@@ -17,8 +17,8 @@ import numpy as np
 
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of, owners, positions
+from derivlang.evaluation.examples import by_length, framed, padded, tokens_on
 from derivlang.evaluation.formulas import fixed
-from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
 from derivlang.evaluation.scores import Score, ScoredSet
 from derivlang.formats.progress import rows_done
 from derivlang.training.devices import arrays_to_device

@@ -1,4 +1,4 @@
-"""Word alignment: the alignment error rate of links from the similarity of words' states, by layer, in percent.
+"""Word alignment: the error rate of links from the similarity of words' states, by layer, in percent; and contextual.
 
     argmax       links that are the best of their row and of their column             Jalili Sabet et al. 2020, §2.2
     itermax      the same, then once more over what is left, with alpha = 0.9         Jalili Sabet et al. 2020, §2.2
@@ -13,6 +13,10 @@ word.
 A sentence and its derived one are encoded apart, or jointly in one row (`joint_argmax` …), where each sees the other,
 as in TLM. Sentences whose joint row is too long for the model are left out of the joint scores, which are NaN if no
 sentence is left.
+
+The measure contextual compares states only: `words` are source words whose most similar word of the derived sentence,
+by cosine, is theirs (ties: the first). A guess reaches the mean over words of the share of right words among the words
+of the sentence.
 """
 
 from __future__ import annotations
@@ -29,19 +33,21 @@ from derivlang.align.lexical import Floats
 from derivlang.align.links import Links, keys_of
 from derivlang.align.similarity import METHODS as LINKERS
 from derivlang.align.similarity import cosine
-from derivlang.core.arrays import Int64, owners
+from derivlang.core.arrays import Int64, lengths_of, owners
 from derivlang.core.errors import DataError
 from derivlang.core.threads import one_thread
 from derivlang.evaluation.columns import Column
+from derivlang.evaluation.formulas import fixed
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.of_file import PairMeasure
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.measures.states import ParallelWords
+from derivlang.evaluation.measures.states import ParallelWords, joint_states
 from derivlang.evaluation.scores import Score
 from derivlang.training.languages import Languages
 
 if TYPE_CHECKING:
     from derivlang.training.encoder import Encoder
+
 
 METHODS = {"argmax": "argmax", "itermax": "itermax", "transport": "ot"}  # of columns, as aligners name them
 
@@ -64,16 +70,16 @@ class WordLinks(Measure):
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
         """Yield the links of each sentence of `sets.pairs` by layer, and the number of sentences that are left out."""
-        apart, joint = sets.states(model).words, sets.joint_states(model)
-        of_joint = sets.scored(joint.text)
+        apart, (text, words_of_joint, joint) = sets.states(model).words, joint_states(model, sets.pairs)
+        of_joint = sets.scored(text)
         for way, layers, words, of in (("", apart, sets.words, sets.of_pairs),
-                                       ("joint_", joint.layers, joint.words, of_joint)):  # fmt: skip
+                                       ("joint_", joint, words_of_joint, of_joint)):  # fmt: skip
             for layer, (ours, theirs) in enumerate(layers):
                 for name, counts in link_counts(ours.cpu().numpy(), theirs.cpu().numpy(), words).items():
                     yield Score(way + name, counts, layer=layer, set=of)
-        for layer in range(len(joint.layers), len(apart)):
+        for layer in range(len(joint), len(apart)):
             yield from (Score(f"joint_{name}", value=math.nan, layer=layer, set=of_joint) for name in METHODS)
-        yield Score("joint_left_out", value=sets.pairs.n_sentences - joint.text.n_sentences)
+        yield Score("joint_left_out", value=sets.pairs.n_sentences - text.n_sentences)
 
 
 class FileLinks(PairMeasure):
@@ -136,3 +142,36 @@ def error_counts(links: Links, gold: Links) -> Int64:
     sure = np.unique(known[gold.sure])
     some = [made[np.isin(made, sure)], made[np.isin(made, known)], made, sure]
     return np.stack([np.bincount(keys // width**2, minlength=len(gold)) for keys in some], axis=1)
+
+
+class Contextual(Measure):
+    """Words whose most similar word in the other language is their own."""
+
+    columns = (Column("words", headline=True, over="layer", chance=True),)
+    reads = ("pairs",)
+
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield the words of each sentence of `sets.pairs` that are right, by layer, and of a guess."""
+        for layer, (ours, theirs) in enumerate(sets.states(model).words):
+            counts = right_words(ours.cpu().numpy(), theirs.cpu().numpy(), sets.words)
+            yield Score("words", counts, layer=layer, set=sets.of_pairs)
+        yield Score("words", chance(sets.words), regime="chance", set=sets.of_pairs)
+
+
+@one_thread()
+def right_words(source: Floats, derived: Floats, words: ParallelWords) -> Int64:
+    """Return int64[S, 2]: right words, words. source, derived: states [W, D], in the order of their language."""
+    nearest = [
+        begin + cosine(source[begin:end], derived[begin:end]).argmax(1) for begin, end in pairwise(words.offsets)
+    ]
+    right = words.sums(words.derived[np.concatenate(nearest)] == words.source)
+    return np.stack([right.astype(np.int64), lengths_of(words.offsets)], axis=1)
+
+
+def chance(words: ParallelWords) -> Int64:
+    """Return int64[S, 2], for a guess.
+
+    the cat the  ->  two of three words are right for each `the`, one for `cat`:  2/3 + 1/3 + 2/3 of 3 words
+    """
+    sizes = lengths_of(words.offsets)
+    return fixed(words.sums(np.bincount(words.source)[words.source] / np.repeat(sizes, sizes)), sizes)

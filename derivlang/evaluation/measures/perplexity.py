@@ -16,6 +16,12 @@ Its bits per word are the bits of all of these, the closing </s> included, divid
 in both languages: a word that the derived language inserts does not count, a word that it deletes does, and </s> does
 not. So they compare languages, whatever the number of sub-words in a word. The perplexities of the two kinds of models
 are different quantities.
+
+The measure ngrams has the bits per word of the same sentences under n-gram models of the run's training text, to
+compare with `perplexity.bits`: interpolated Kneser-Ney models of 2 to 5 sub-words (`core/ngrams.py`) predict each
+sub-word and the closing </s>, as a causal model does. `bits_m` is the m-local entropy of Someya et al. (2025, arXiv
+2506.05136) of the text as the model reads it; `derivlang stats` has it over words. Each language that the run was
+trained on has a figure. The model itself is not asked.
 """
 
 from __future__ import annotations
@@ -29,18 +35,20 @@ import numpy as np
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Bool, expand_ranges, lengths_of, owners, positions
 from derivlang.core.keys import Draws
+from derivlang.core.ngrams import word_bits
 from derivlang.evaluation.columns import SIDES, Column
-from derivlang.evaluation.heldout import Heldout
+from derivlang.evaluation.examples import framed
+from derivlang.evaluation.heldout import Heldout, closed
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.bits import averaged, losses
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.padding import framed
 from derivlang.evaluation.scores import Score
 from derivlang.formats.progress import stage
 from derivlang.training.languages import LanguageSide
 
 if TYPE_CHECKING:
     from derivlang.training.encoder import Encoder
+
 
 RATE = 0.15
 
@@ -88,3 +96,38 @@ def masked_losses(model: Encoder, text: Heldout, side: LanguageSide, masked: Boo
     shown = np.where(asked, np.int32(model.special_ids.mask), whole)
     nats = losses(model, shown, offsets, language, asked, whole, RATE)
     return np.asarray(np.bincount(owners(offsets), nats, text.n_sentences), np.float64)
+
+
+LONGEST = 5
+
+
+class NGrams(Measure):
+    """Bits per word of held-out sentences under Kneser-Ney models of the run's training text."""
+
+    columns = tuple(
+        Column(
+            f"bits_{m}",
+            f"bits a word, {m}-grams",
+            unit="",
+            better="down",
+            formula="mean",
+            headline=m == LONGEST,
+            explains="perplexity.bits",
+        )
+        for m in range(2, LONGEST + 1)
+    )
+    needs_training_text = True
+    reads = ("sentences", "ngram_sentences")
+
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield the bits of each sentence in the languages of the training, by 2- to 5-grams."""
+        text, train = sets.sentences, sets.training_text
+        for regime, side, known in zip(SIDES, (text.source, text.derived), (train.source, train.derived), strict=True):
+            if known is None:
+                continue
+            held_out = closed(side.ids, text.offsets_in(side), model.special_ids.end)
+            with stage(f"{LONGEST}-grams, {regime}"):
+                by_length = word_bits(known, held_out, LONGEST)
+            for m, bits in by_length.items():
+                sums = np.asarray(np.bincount(owners(held_out.offsets), bits, text.n_sentences), np.float64)
+                yield averaged(f"bits_{m}", regime, sums, text.n_words, sets.of_sentences)

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from derivlang.core.keys import hash_types
-from derivlang.evaluation.heldout import Heldout
+from derivlang.evaluation.heldout import Heldout, TrainingText
 from derivlang.evaluation.measures.bits import SentenceBits
-from derivlang.evaluation.measures.states import JointStates, ParallelStates, ParallelWords
+from derivlang.evaluation.measures.states import ParallelStates, ParallelWords
 from derivlang.evaluation.scores import ScoredSet, set_hash
-from derivlang.evaluation.training_text import TrainingText
 from derivlang.formats.progress import stage
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.training.languages import DERIVED, SOURCE, Languages
@@ -43,7 +42,6 @@ class MeasureSets:
     read_training: Callable[[], TrainingText] | None = None
     _bits: dict[Encoder, tuple[SentenceBits, SentenceBits]] = field(default_factory=dict)
     _states: dict[Encoder, ParallelStates] = field(default_factory=dict)
-    _joint: dict[Encoder, JointStates] = field(default_factory=dict)
 
     @cached_property
     def text(self) -> Heldout:
@@ -113,9 +111,3 @@ class MeasureSets:
         if model not in self._states:
             self._states[model] = ParallelStates.of(model, self.pairs, self.words)
         return self._states[model]
-
-    def joint_states(self, model: Encoder) -> JointStates:
-        """Return the states of `pairs`, by layer, each sentence encoded with its derived one."""
-        if model not in self._joint:
-            self._joint[model] = JointStates.of(model, self.pairs)
-        return self._joint[model]

@@ -18,8 +18,8 @@ import numpy as np
 
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.evaluation.examples import by_length, framed, padded, tokens_on
 from derivlang.evaluation.heldout import Heldout
-from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.devices import arrays_to_device, to_device
 from derivlang.training.languages import DERIVED, SOURCE
@@ -107,32 +107,24 @@ class ParallelStates:
         return cls(*(list(zip(*sides, strict=True)) for sides in zip(ours, theirs, strict=True)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JointStates:
-    """States of words, each sentence encoded with its derived one in one row, by layer, in the order of the language.
+def joint_states(model: Encoder, text: Heldout) -> tuple[Heldout, ParallelWords, Layers]:
+    """Return (the sentences whose joint row fits the model, their words, states of words by layer).
 
-    text: the sentences whose joint row fits the model; words: their words. layers: [W, D] each; none if no row fits.
+    Each sentence is encoded with its derived one in one row. States are [W, D], in the order of the language; there are
+    none if no row fits. Any head of the model is left out.
     """
+    from derivlang.training.positions import positions_of  # loads torch, which a list of measures does without
 
-    text: Heldout
-    words: ParallelWords
-    layers: Layers
-
-    @classmethod
-    def of(cls, model: Encoder, text: Heldout) -> JointStates:
-        """Return the states of a text. Any head of the model is left out."""
-        from derivlang.training.positions import positions_of  # loads torch, which a list of measures does without
-
-        longest = positions_of(model.module).longest
-        length = sum(np.diff(text.offsets_in(side)) + 2 for side in (text.source, text.derived))
-        fits = np.full(text.n_sentences, True) if longest is None else length <= longest
-        text = text.take(np.flatnonzero(fits))
-        words = ParallelWords.of(text)
-        if not text.n_sentences:
-            return cls(text, words, [])
-        with stage("encoding pairs of sentences", "rows", text.n_sentences):
-            ours, theirs = mean_states(model, _joined(*_sides(text, words, model)))
-        return cls(text, words, list(zip(ours, theirs, strict=True)))
+    longest = positions_of(model.module).longest
+    length = sum(np.diff(text.offsets_in(side)) + 2 for side in (text.source, text.derived))
+    fits = np.full(text.n_sentences, True) if longest is None else length <= longest
+    text = text.take(np.flatnonzero(fits))
+    words = ParallelWords.of(text)
+    if not text.n_sentences:
+        return text, words, []
+    with stage("encoding pairs of sentences", "rows", text.n_sentences):
+        ours, theirs = mean_states(model, _joined(*_sides(text, words, model)))
+    return text, words, list(zip(ours, theirs, strict=True))
 
 
 class StateRows(NamedTuple):

@@ -24,7 +24,6 @@ import pandas as pd
 from derivlang.core.errors import DataError
 from derivlang.core.threads import one_thread
 from derivlang.evaluation.formulas import Float64
-from derivlang.evaluation.influence import influences
 from derivlang.evaluation.report.cells import MEAN
 from derivlang.evaluation.report.factors import (
     CONTROL,
@@ -38,7 +37,7 @@ from derivlang.evaluation.report.factors import (
 )  # fmt: skip
 from derivlang.evaluation.report.frame import CHANCE, DELTA, FLOORS, OUTCOME, RANGE, SUP, ZS
 from derivlang.evaluation.scores import counts_of
-from derivlang.evaluation.statistics import Estimate, estimate, holm
+from derivlang.evaluation.statistics import Estimate, estimate, holm, influences
 from derivlang.evaluation.table import FACTOR
 
 PRIMARY, EXPLORATORY = "primary", "exploratory"

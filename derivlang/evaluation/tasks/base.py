@@ -11,31 +11,85 @@ or a path: a file or a folder, written with a slash; or the built-in set, `pos:d
 train and dev, TEST gives test; of a set with one split this is the test set. `pos:fr=French-GSD`, also
 `pos:SET+fr=SET+de=SET`, names sets that are in the targets fr and de themselves: what is derived for other targets.
 
+    given                         label, in results and reports         file name
+    pos:French-GSD                pos:French-GSD                        pos-French-GSD
+    blimp:data/pairs.jsonl        blimp:data/pairs.jsonl                blimp-data-pairs.jsonl
+    blimp:/home/me/pairs.jsonl    blimp:pairs.jsonl-5c1f0ba2            blimp-pairs.jsonl-5c1f0ba2
+
+A label has no absolute path: of such a path, it has the last name and eight hex digits of its hash.
+
+An UntunedTask is a set on which a pre-trained model is scored as it is, without fine-tuning.
+
 Help pages and reports import tasks, so no task imports torch when it is imported.
 """
 
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.evaluation.finetune_settings import FinetuneSettings
-from derivlang.evaluation.tasks.named import NamedTask
+from derivlang.evaluation.set_names import file_name_of, short_name
 
 if TYPE_CHECKING:
     import torch
 
     from derivlang.core.arrays import Int64
     from derivlang.core.batch import Batch
+    from derivlang.engine.batches import Source
+    from derivlang.evaluation.columns import Column
     from derivlang.evaluation.examples import Examples, Instances
     from derivlang.evaluation.metrics import Metric
-    from derivlang.evaluation.rows import ParallelRows, RowWords
+    from derivlang.evaluation.predictions import RowWords
+    from derivlang.evaluation.rows import ParallelRows
+    from derivlang.evaluation.scores import Score
     from derivlang.sources.corpus import Corpus
+    from derivlang.sources.request import SourceRequest
+    from derivlang.training.encoder import Encoder
     from derivlang.training.languages import Languages
+
+
+@dataclass(frozen=True)
+class NamedTask(ABC):
+    """A task on a set.
+
+    kind: the name of the task. columns: its scores, one of which is the headline. name: as given, KIND or KIND:SET.
+    """
+
+    kind: ClassVar[str]
+    columns: ClassVar[tuple[Column, ...]]
+
+    name: str
+
+    @classmethod
+    def summary(cls) -> str:
+        """Return the first line of the docstring."""
+        return (cls.__doc__ or "").partition("\n")[0]
+
+    @classmethod
+    def headline(cls) -> Column:
+        """Return the main score: it chooses the epoch, and reports show it first."""
+        return next(column for column in cls.columns if column.headline)
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The sets that the name gives, as given; () without a colon."""
+        _, colon, argument = self.name.partition(":")
+        return (argument,) if colon else ()
+
+    @property
+    def label(self) -> str:
+        """The name in results and reports."""
+        return ":".join([self.kind, "+".join(map(short_name, self.sets))]) if self.sets else self.kind
+
+    @property
+    def file_name(self) -> str:
+        """The name in file names."""
+        return file_name_of(self.label)
 
 
 OWN = re.compile(r"[A-Za-z]\w*=", re.ASCII)  # begins the set of a target
@@ -174,3 +228,60 @@ class PairTask(Task):
     @abstractmethod
     def pair_examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...], *, mixed: bool) -> Examples:
         """Return what `examples` does. mixed: of the rows of `ParallelRows.mixed`, in the places of both languages."""
+
+
+@dataclass(frozen=True)
+class UntunedTask(NamedTask):
+    """A task of a language model, on one set that a path names.
+
+    texts: the columns of the set that hold text. items: what is scored, for lists. demo: the source that the set
+    `demo` means, "" for none.
+    """
+
+    texts: ClassVar[tuple[str, ...]]
+    items: ClassVar[str]
+    demo: ClassVar[str] = ""
+
+    @property
+    def source(self) -> str:
+        """The path of the set, with a slash, so that it is never the name of a source; or the built-in set."""
+        (path,) = self.sets
+        if path == "demo" and self.demo:
+            return self.demo
+        return path if "/" in path else f"./{path}"
+
+    def find(self, request: SourceRequest) -> tuple[SourceRequest, Corpus]:
+        """Return the set, and the request to read it. Raise DataError for one that has neither such columns nor, as
+        CoNLL-U, comments."""
+        from derivlang.sources.find import find
+
+        by_columns = replace(request, text_column=self.texts)
+        try:
+            return by_columns, find(by_columns)
+        except UsageError as error:
+            if error.id not in ("unused-option", "no-columns"):
+                raise
+            if error.id == "unused-option":  # a format that has no such columns
+                corpus = find(request)
+                if corpus.format == "conllu":
+                    return request, corpus
+        raise DataError(
+            f"has no columns {' and '.join(self.texts)}",
+            where=self.source,
+            fix="give JSON lines with these fields, a TSV file with a header that names them, or CoNLL-U",
+            id="unknown-column",
+        )
+
+    @abstractmethod
+    def check(self, corpus: Corpus) -> None:
+        """Raise DataError, with file and line, for a set that cannot be scored."""
+
+    @abstractmethod
+    def score(
+        self, model: Encoder, languages: Languages, source: Source, longest: int
+    ) -> tuple[dict[str, Any], list[Score]]:
+        """Return (settings, scores of the regimes `source`, `derived` and `chance`).
+
+        model: with its head. longest: the maximum number of sub-words in a row. The same model and set give the same.
+        settings: {"score": how items are compared, "items", "left_out": their numbers}.
+        """

@@ -40,7 +40,7 @@ from derivlang.core.layers.values import Values
 from derivlang.evaluation.columns import SIDES, Column
 from derivlang.evaluation.scores import Score, ScoredSet, set_hash
 from derivlang.evaluation.set_names import short_name
-from derivlang.evaluation.tasks.untuned import UntunedTask
+from derivlang.evaluation.tasks.base import UntunedTask
 from derivlang.formats.progress import stage
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.read import tables

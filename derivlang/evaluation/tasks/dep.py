@@ -38,7 +38,7 @@ from derivlang.training.languages import Languages
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.evaluation.rows import RowWords
+    from derivlang.evaluation.predictions import RowWords
 
 
 class Dependencies(Task):

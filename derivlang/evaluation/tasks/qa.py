@@ -49,7 +49,7 @@ from derivlang.training.languages import Languages
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.evaluation.rows import RowWords
+    from derivlang.evaluation.predictions import RowWords
 
 CUT = ("",)  # equals no answer, and has no word of one: words are not empty
 

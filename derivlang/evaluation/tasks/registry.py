@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from derivlang.core.errors import UsageError
 from derivlang.core.plugins import Registry
-from derivlang.evaluation.tasks.base import OWN, Task
-from derivlang.evaluation.tasks.named import NamedTask
+from derivlang.evaluation.tasks.base import OWN, NamedTask, Task
 
 TASKS: Registry[type[NamedTask]] = Registry(
     "task",
@@ -16,11 +15,11 @@ TASKS: Registry[type[NamedTask]] = Registry(
     {
         "blimp": "derivlang.evaluation.tasks.blimp:MinimalPairs",
         "dep": "derivlang.evaluation.tasks.dep:Dependencies",
-        "ner": "derivlang.evaluation.tasks.ner:NamedEntities",
-        "pawsx": "derivlang.evaluation.tasks.pawsx:Paraphrases",
-        "pos": "derivlang.evaluation.tasks.pos:PartsOfSpeech",
+        "ner": "derivlang.evaluation.tasks.labelling:NamedEntities",
+        "pawsx": "derivlang.evaluation.tasks.labelling:Paraphrases",
+        "pos": "derivlang.evaluation.tasks.labelling:PartsOfSpeech",
         "qa": "derivlang.evaluation.tasks.qa:Questions",
-        "xnli": "derivlang.evaluation.tasks.xnli:Inference",
+        "xnli": "derivlang.evaluation.tasks.labelling:Inference",
     },
     of_classes=True,
 )
