@@ -52,7 +52,7 @@ from scipy.stats import spearmanr, ttest_1samp
 from derivlang.evaluation.report.cells import MEAN, file_name, listed, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE
 from derivlang.evaluation.report.compare import compared as of_section
-from derivlang.evaluation.report.correlation import correlation, scatters_of
+from derivlang.evaluation.report.correlation import correlation, correlations_of
 from derivlang.evaluation.report.factors import INTERACTION, Section
 from derivlang.evaluation.report.figures import correlation_figure, score_figures
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS
@@ -124,9 +124,7 @@ def correlations() -> str:
                 for one in (outcome, "pos.accuracy.zs")
             )
             one = correlation(x, y)
-            assert one.rho is not None
-            assert one.p is not None
-            cells[language] = f"{one.rho:+.2f} (p {p_value(one.p)})".replace("-", "−")
+            cells[language] = f"{one['rho']:+.2f} (p {p_value(one['p'])})".replace("-", "−")
         lines.append(((title,), cells))
     return text(lines, [f"ρ with zero-shot POS, over {len(objectives)} methods"])
 
@@ -174,11 +172,12 @@ def figures() -> dict[str, str]:
             if figure.name in names:
                 found[names[figure.name]] = figure.files["svg"].decode()
     section = section_of(METHODS, "alignment.heldout", "contextual.words", "pos.accuracy")
-    for one in scatters_of(section, all_scores(section)):
-        if one.name in FIGURE_3:
-            found[FIGURE_3[one.name]] = correlation_figure(section, one).files["svg"].decode()
+    for one in correlations_of(section, all_scores(section)).to_dict("records"):
+        if one["name"] in FIGURE_3:
+            found[FIGURE_3[one["name"]]] = correlation_figure(section, one).files["svg"].decode()
     section = section_of(IMPOSSIBLE, "ngrams.bits_3", "perplexity.bits")
-    (scatter,) = (one for one in scatters_of(section, all_scores(section)) if one.name == SCATTER)
+    every = correlations_of(section, all_scores(section)).to_dict("records")
+    (scatter,) = (one for one in every if one["name"] == SCATTER)
     found["impossible-languages.svg"] = correlation_figure(section, scatter).files["svg"].decode()
     return found
 

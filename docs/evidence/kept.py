@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,11 @@ from derivlang.evaluation.report.cells import MEAN, estimate_cell, number, p_val
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole
 from derivlang.evaluation.report.factors import Section, sections_of
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS, with_names
-from derivlang.evaluation.report.page import table_text
 from derivlang.evaluation.table import FACTOR, SETTING, write_scores
 
 PAGES = Path(__file__).parents[1] / "studies"
 KEPT = PAGES / "scores"
+_MARKDOWN = re.compile(r"[\\`*_\[\]~|]|://")  # markup of emphasis, code, links and cell borders
 
 
 def section_of(name: str, *outcomes: Outcome) -> Section:
@@ -110,6 +112,32 @@ def text(lines: Sequence[tuple[tuple[str, ...], Mapping[str, str]]], labels: Seq
     index = pd.MultiIndex.from_tuples([names for names, _ in lines], names=labels)
     shown = pd.DataFrame([cells for _, cells in lines], index)
     return table_text(shown)
+
+
+def table_text(shown: pd.DataFrame) -> str:
+    """Return a table as Markdown."""
+    labels, columns = shown.index.names, list(shown.columns)
+    rule = _line(["---"] * len(labels) + ["---:"] * len(columns))
+    rows = zip(shown.index, shown.to_numpy(), strict=True)
+    return _line(map(_plain, [*labels, *columns])) + rule + "".join(
+        _line(map(_plain, [*(names if isinstance(names, tuple) else [names]), *map(_in_brackets, cells)]))
+        for names, cells in rows
+    )  # fmt: skip
+
+
+def _plain(cell: object) -> str:
+    """Return one line of Markdown that shows this text, without markup and HTML."""
+    line = escape(" ".join(str(cell).split()), quote=False)
+    return _MARKDOWN.sub(lambda match: "".join(f"&#{ord(c)};" for c in match[0]), line)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _in_brackets(cell: str) -> str:
+    value, _, note = cell.partition("\n")
+    return f"{value} ({note})" if note else value
 
 
 def estimate(name: str, row: Mapping[str, Any], outcome: Outcome) -> str:
