@@ -36,12 +36,13 @@ import features  # noqa: E402
 
 from derivlang.core.keys import Draws  # noqa: E402
 from derivlang.formats import conllu  # noqa: E402
-from derivlang.grammar import build, evaluate, file, load  # noqa: E402
+from derivlang.grammar import build, load  # noqa: E402
 from derivlang.grammar import counts as orders  # noqa: E402
 from derivlang.grammar.families import Families  # noqa: E402
 from derivlang.grammar.fit import FitSettings  # noqa: E402
+from derivlang.grammar.grammar import grammar_text  # noqa: E402
 from derivlang.grammar.order_model import OrderModel  # noqa: E402
-from derivlang.grammar.treebank import demonstratives, families_of_tables, folds, joined  # noqa: E402
+from derivlang.grammar.treebank import demonstratives, families_of_tables, joined  # noqa: E402
 from tools import word_order  # noqa: E402
 
 Figures: TypeAlias = Mapping[str, Any]
@@ -209,7 +210,7 @@ def fit_one(name: str, data: Path, taken: Figures) -> dict[str, Any]:
     }
     final = build.GrammarRecipe(name, plan.language, CLASSES)
     grammar, _ = build.build(final, families, None, about, counts, settings)
-    text = file.text_of(grammar, with_hash=False)  # git guards it, and its bytes stay those of earlier versions
+    text = grammar_text(grammar)
     (ROOT / "grammars" / f"{name}{load.SUFFIX}").write_bytes(text.encode())
     out = {"language": plan.language, **about, "sentences": n_sentences}
     out["l2"] = {key: each.l2 for key, each in settings.items()}
@@ -217,6 +218,12 @@ def fit_one(name: str, data: Path, taken: Figures) -> dict[str, Any]:
     out["thin"] = {key: each.thin for key, each in settings.items() if each.thin}
     out["weights"] = {key: len(weights) for key, weights in load.load_grammar(name).weights.items()}
     return out
+
+
+def folds(families: Families, n_folds: int, fold: int) -> tuple[Families, Families]:
+    """Return (the families outside a fold, those in it): every n-th family from `fold` on."""
+    inside = np.arange(len(families)) % n_folds == fold
+    return families.take(~inside), families.take(inside)
 
 
 def origin(sources: Iterable[Source], what: str) -> dict[str, str]:
@@ -294,15 +301,15 @@ def _scores(
         published = load.load_grammar(data / "gd" / "models" / f"GD_{plan.published}")
     out = {}
     for name in grammar.classes:
-        got = evaluate.evaluate(model, best, held, name)
+        got = build.evaluate(model, best, held, name)
         if not got.heads:
             continue
         row = {"heads": got.heads, "bits": got.bits, "uniform": got.uniform, "right": got.right}
-        every = evaluate.evaluate(model, best, held, name, most=13)
+        every = build.evaluate(model, best, held, name, most=13)
         row.update(all_heads=every.heads, all_bits=every.bits)
         row.update({key: value for key, value in before.get(name, {}).items() if key.startswith("published")})
         if published is not None and name in published.classes:
-            theirs = evaluate.evaluate(OrderModel(published), OrderModel(published, mode="argmax"), held, name)
+            theirs = build.evaluate(OrderModel(published), OrderModel(published, mode="argmax"), held, name)
             row.update(published_bits=theirs.bits, published_right=theirs.right)
         out[name] = row
     return out

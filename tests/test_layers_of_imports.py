@@ -419,3 +419,16 @@ def test_listing_loads_no_tokenizer() -> None:
 def test_no_module_is_longer_than_a_reader_keeps_in_mind() -> None:
     long = {str(path): n for path in PACKAGE.rglob("*.py") if (n := path.read_text("utf-8").count("\n")) > 400}
     assert not long, "split what these modules do into concepts"
+
+
+def test_scripts_import_what_is_there() -> None:
+    """Programs beside the package, some of which no test runs, such as the one that fits the shipped grammars."""
+    names = []
+    for folder in ("benchmarks", "docs", "examples", "grammars", "tools"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            nodes = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ImportFrom)]
+            names += [(node.module or "", one.name) for node in nodes for one in node.names]
+    asked = sorted({(module, name) for module, name in names if module.partition(".")[0] == "derivlang"})
+    assert len(asked) > 100
+    code = "\n".join(f"from {module} import {name}" for module, name in asked)
+    assert python("-c", code).stderr == ""

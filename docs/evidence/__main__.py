@@ -21,6 +21,7 @@ from kept import PAGES, compared, contrasts, estimate, keep, means, row_of, scor
 from outcomes import (
     BASE,
     BILINGUAL,
+    CLONES,
     CONTROLS,
     CURVES,
     FACTORS,
@@ -34,6 +35,7 @@ from outcomes import (
     OF_BASE,
     OF_BILINGUAL,
     OF_BILINGUAL_DIFFERENCES,
+    OF_CLONES,
     OF_FLOORS,
     OF_GRIDS,
     OF_IMPOSSIBLE,
@@ -98,6 +100,14 @@ def tables() -> dict[str, str]:
         ),
         "bilingual-differences": text(
             contrasts(BILINGUAL, OF_BILINGUAL_DIFFERENCES, ["align-mlm", "dict-mlm"]), ["difference"]
+        ),
+        "clones": means(
+            CLONES,
+            OF_CLONES,
+            ("objective", "control", "shares", "target"),
+            ("objective", "control", "shares", "language"),
+            lambda *levels: levels,
+            intervals=True,
         ),
         "methods": means(METHODS, OF_METHODS, FACTORS, ("language", "method"), _of_methods),
         "floors": means(FLOORS, OF_FLOORS, ["run"], ["model"], lambda run: (RUNS[run],), intervals=True),
