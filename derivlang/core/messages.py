@@ -41,7 +41,7 @@ def first_names(names: Iterable[object], most: int = 3) -> str:
     return ", ".join(several[:most]) + more
 
 
-# What a message becomes for who reads it: Python has arguments where the command line has options (`in_python.py`).
+# What a message becomes for who reads it: Python has arguments where the command line has options (`errors_in_python`).
 wording: ContextVar[Callable[[str], str]] = ContextVar("wording", default=str)
 
 
