@@ -474,7 +474,10 @@ def test_an_option_without_effect_is_refused(command: str, tmp_path: Path, monke
         ("make --t inv demo:qa --limit 2 --shard-tokens 9", "under --limit no file is cut, so --shard-tokens"),
         ("make --t inv demo:qa --shard-tokens 9", "--shard-tokens does not cut"),
         ("make --t inv long.txt.gz --words space --shard-tokens 9", "not cut long.txt.gz: only plain"),
-        ("make --t inv short.txt --words space --shard-tokens 1", "not cut short.txt: a file is cut only before a row"),
+        (
+            "make --t inv short.txt --words space --shard-tokens 1",
+            "not cut short.txt: only plain",
+        ),
         ("make --t inv rows.jsonl --answers atomic --shard-tokens 9", "not cut rows.jsonl: --answers atomic"),
         ("make --t inv long.txt --words space --shard-tokens 9", ""),
         ("make --t inv demo:qa --shard-tokens 20000000", ""),

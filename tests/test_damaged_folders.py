@@ -7,6 +7,7 @@ table is `damaged_folders.txt`; after a message changes, `python -m tests.test_d
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -19,9 +20,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from derivlang.core.seal import sealed
 from derivlang.core.version import __version__
+from tests import runs as synthetic
 from tests.commands import TREES, run, snapshot, written
-from tests.test_push_runs import study_of
 
 TABLE = Path(__file__).with_name("damaged_folders.txt")
 _TEXT = "the cat sat .\nthe dog ran to the cat .\na bird saw it .\n"
@@ -110,6 +112,19 @@ _OTHER = re.compile(
 )
 
 
+def _study(folder: Path) -> None:
+    """A finished study of two cells, with a report."""
+    cells = ["mlm", "align-mlm"]
+    for name in cells:
+        made = synthetic.run(folder / "runs" / name, objective=name)
+        record = json.loads((made / "run.json").read_text("utf-8"))
+        written(made / "pretrained.json", json.dumps({"fingerprint": record["fingerprint"]}))
+    planned = [{"name": name, "run": f"runs/{name}", "factors": {"objective": name}} for name in cells]
+    record = {"format": 1, "study": "two", "factors": {"objective": cells}, "report": {}, "cells": planned}
+    written(folder / "study.json", json.dumps(sealed({**record, "derivlang": "0"})))
+    run("report", folder, "-o", folder / "report")
+
+
 def build(folder: Path) -> None:
     """Make one of each kind in the current folder."""
     from tests.checkpoints import checkpoint
@@ -122,7 +137,7 @@ def build(folder: Path) -> None:
     shutil.copytree(checkpoint(), folder / "checkpoint")
     for line in MAKERS.values():
         run(*line.split())
-    study_of(folder / "study")
+    _study(folder / "study")
 
 
 def lines_of(name: str) -> Iterator[str]:

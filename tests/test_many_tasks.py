@@ -82,7 +82,7 @@ def test_requests_of_ranks_that_count(store: flaky_store.FlakyStore, tmp_path: P
     ):
         run(*line)
         asked.append(sum(store.asked()[0].values()))
-    assert asked[0] <= 11
+    assert asked[0] <= 24  # whatever the number of tasks
     assert asked[1] <= 3 * TASKS + 42
     run("work", out, "--rank", 0, "--world", 1, "--trust")
     run("finish", out)

@@ -278,7 +278,7 @@ def test_the_languages_of_a_run_are_tables(tmp_path: Path, processes: type[Finis
     assert f"--dictionary en-fr={tmp_path}/en-fr.txt" in command
     given = read_languages(study.cells[1].options["[languages]"])
     assert [(one.name, one.text, one.t, one.share) for one in given] == [
-        ("en", "demo", "identity", "0.4"), ("la", "", "trans,inv", "0.3"), ("fr", str(french), "identity", "0.3"),
+        ("en", "demo", "identity", "0.4"), ("fr", str(french), "identity", "0.3"), ("la", "", "trans,inv", "0.3"),
     ]  # fmt: skip
     run_study(study, place)
     for name in ("fr.txt", "en-fr.txt"):

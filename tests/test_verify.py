@@ -457,7 +457,7 @@ def test_the_card_shows_the_names_of_files_and_columns_as_text(text: Path) -> No
     name, option = "<img src=x onerror=alert(1)>|a`b &amp; a_b [c](d).txt", "--text-column=a\n<b>"
     hostile = {"name": name, "licence": "<b>", "citation": "&lt;b>\n<i>"}
     shown = card({**manifest, "spec": "lex:``", "options": [option], "source": {**manifest["source"], **hostile},
-                  "changed": {"a|<b>\nc-split": 3}})  # fmt: skip
+                  "changed": {"a|<b>\nc-split": 3}}, "lex:``")  # fmt: skip
     body = shown.split("---\n", 2)[2]
     safe = "&#60;img src=x onerror=alert(1)>|a&#96;b &#38;amp; a_b [c]&#40;d).txt"
     assert f"# {safe} under ``` lex:`` ```\n" in body

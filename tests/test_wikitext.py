@@ -34,7 +34,7 @@ CASES = {
     "no final newline or space": STYLE.rstrip(),
     "two": STYLE * 2,
     "crlf": STYLE.replace("\n", "\r\n"),
-    "lone cr": "a b\rc d . \r e\n\rf\n",
+    "lone cr": "a b\rc d . \r e\n\rf\n" + "g h .\n" * 40,
     "tabs": "a\tb\t\tc .\n\t\n \t d\v e\f .\t\n",
     "bom": "\ufeff" + STYLE,
     "bom and a word": "\ufeffa b .\nc\n",

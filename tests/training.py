@@ -139,9 +139,8 @@ def batches(spec: str, split: str = "train") -> list[Batch]:
 
 
 def context(found: Prepared, rate: float = 0.15) -> Context:
-    return Context(
-        LanguageIds.of(found.languages), rate, {"dictionary": found.pairs, "language-ids": True, "links": found.made}
-    )
+    ids = LanguageIds.of(found.languages, texts=dict.fromkeys((0, 1), found.data))
+    return Context(ids, rate, {"dictionary": found.pairs, "language-ids": True, "links": found.made})
 
 
 def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> StreamInputs:

@@ -183,7 +183,6 @@ def begin(job: Job, request: SourceRequest, options: MakeOptions, events: Events
     asked = asked_for(job, [], splits, options)
     content = {"stage": "count", "reference": reference, "options": settings, **given}
     making = Making(options.out, hash_of({"asked": asked, **content}), asked, kept)
-    making.check_place(force=options.force)
     if begun_plan(making.store).get("counted") == making.plan:
         return None
     with making.held(str(job.pipeline), events.warn):

@@ -45,8 +45,10 @@ class LanguageIds:
         cls, languages: Languages, replacements: Replacements = "own", texts: Mapping[int, Data] | None = None
     ) -> LanguageIds:
         """Return the joint vocabulary of the languages of a run. texts: of each language, by its number."""
-        own = languages.own
-        seen = tuple(np.intersect1d(own[n], text.seen(n)) for n, text in sorted(texts.items())) if texts else None
+        own, seen = languages.own, None
+        if texts:  # all words of a text may be unknown
+            found = [np.intersect1d(own[n], text.seen(n)) for n, text in sorted(texts.items())]
+            seen = tuple(some if len(some) else every for some, every in zip(found, own, strict=True))
         return cls(own, languages.special_ids, languages.size, replacements, seen)
 
     @property

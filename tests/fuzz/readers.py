@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 from zlib import crc32
@@ -1229,7 +1230,8 @@ def _cell() -> FinetuneCell:
     from derivlang.evaluation.tasks.registry import task_of
     from derivlang.evaluation.trained import PretrainedRun
 
-    return FinetuneCell(PretrainedRun.load(_trained()), task_of("pos"), "zs", 1, "data", "space")
+    sets: Any = SimpleNamespace(key="data", words="space")
+    return FinetuneCell(PretrainedRun.load(_trained()), task_of("pos"), "zs", 1, sets)
 
 
 def _cell_seed() -> list[bytes]:
