@@ -267,7 +267,7 @@ def test_bfloat16_is_near_and_goes_on_bit_by_bit(name: str, options: dict[str, A
             True,
         ),  # rows; pairs, of two sizes; each mean, the sum
         ("ppa:queue=20", {"kind": "roberta"}, 2 + 1, False),  # pairs; sides
-        ("xlm-align", {"kind": "roberta"}, 4 + 1, False),  # rows; pairs, of two sizes; pairs with all layers
+        ("xlm-align", {"kind": "roberta"}, 3 + 1, False),  # rows; pairs; pairs with all layers
     ],
 )
 def test_encoder_and_head_are_compiled_once(

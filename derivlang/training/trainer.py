@@ -195,6 +195,9 @@ class LossModule(torch.nn.Module):
         self.lm, self.objective = lm.train(), objective
         self.model = Encoder(lm, context.vocabulary.special_ids, language_ids=language_ids, compiled=compile)
         if compile:
+            with self.model.without_gradient():  # the first pass sets hooks, which the compiler cannot follow
+                one = torch.zeros((1, 2), dtype=torch.int64, device=self.model.device)
+                self.model.layers(one, one == 0, 0)
             lm.base_model.compile()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)

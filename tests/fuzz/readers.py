@@ -118,21 +118,26 @@ def corpus(folder: Path, name: str, data: bytes, **options: object) -> str | Non
 _PAIRS = files("demo-nli-dev.tsv", "demo-nli-test.tsv")
 _TREES = files("demo-ud-dev.conllu", "ud/UD_French-GSD/fr_gsd-ud-dev.conllu", "ud/UD_Hebrew-HTB/he_htb-ud-dev.conllu")
 _UNSPACED = "私 は 猫 が 好き です 。\nThere is a cat.\nฉัน ชอบ แมว\n".encode()
-_TEXT = files("demo-nli-train.tsv", "text/wikitext-2/wiki.valid.tokens")
+_FILES = files("demo-nli-train.tsv", "text/wikitext-2/wiki.valid.tokens")
 
 
-@reader("text", "text", lambda: [*_TEXT(), _UNSPACED], "formats.text", "formats.contents",
+def _text() -> list[bytes]:
+    """Running text, which tabs would make a table."""
+    return [seed.replace(b"\t", b" ") for seed in _FILES()]
+
+
+@reader("text", "text", lambda: [*_text(), _UNSPACED], "formats.text", "formats.contents",
         "formats.opening", "formats.pieces", "sources.find", "sources.folder")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.txt", data, words="unicode")
 
 
-@reader("tokens", "text", _TEXT)
+@reader("tokens", "text", _text)
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.tokens", data)
 
 
-@reader("text.gz", "gz", lambda: [gzip.compress(seed) for seed in _TEXT()])
+@reader("text.gz", "gz", lambda: [gzip.compress(seed) for seed in _text()])
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.tokens.gz", data)
 
