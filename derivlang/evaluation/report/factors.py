@@ -72,11 +72,17 @@ class Section:
     def partner(self, condition: Condition, factor: str) -> Condition | None:
         """Return the condition to compare with: the baseline's level of a factor, all other levels the same.
 
-        A baseline that lacks another factor is compared with each of its levels.
+        A baseline that lacks another factor is compared with each of its levels. A control is not compared if it is
+        untrained, or if its level is also trained without it.
         """
         at = self.factors.index(factor)
         if condition[at] == self.baseline[factor]:
             return None
+        control = self.levels_of(condition).get(CONTROL, NONE)
+        if control != NONE and factor != CONTROL:
+            usual = any(o[at] == condition[at] and self.levels_of(o)[CONTROL] == NONE for o in self.planned)
+            if usual or control.startswith(UNTRAINED):
+                return None
         wanted = (*condition[:at], self.baseline[factor], *condition[at + 1 :])
         partners = [
             other
@@ -216,9 +222,10 @@ def _section(
 
 
 def _set_control(facts: pd.DataFrame) -> None:
-    """Name the untrained models among runs without a study, as controls do in a study."""
+    """Name the untrained models among runs without a study, as controls do in a study. Their steps are not a level."""
     if CONTROL not in facts and "steps" in facts and (untrained := facts["steps"] == "0").nunique() == 2:
         facts.insert(0, CONTROL, untrained.map({True: UNTRAINED, False: NONE}))
+        facts["steps"] = facts["steps"].mask(untrained, NONE)
 
 
 def _planned(cells: Iterable[Mapping[str, Any]], runs: Collection[str]) -> Iterator[dict[str, str]]:
