@@ -206,6 +206,18 @@ def test_a_trained_control_of_its_own_level_is_compared() -> None:
     assert {one for one, other in partners.items() if other} == {("mlm", NONE), ("only", "only aligned")}
 
 
+def test_runs_of_other_sources_differ_by_the_source() -> None:
+    of_source = [
+        {"steps": "9", "vocab_size": "300", "source": "a"},
+        {"steps": "20", "vocab_size": "900", "source": "b"},
+    ]
+    some = [{"objective": o, **one} for one in of_source for o in ("mlm", "xlm")]
+    found = section(runs(*some, {**some[2], "steps": "0"}))
+    assert found.factors == ("source", "objective", "control")
+    assert [found.untrained((source, "mlm", NONE)) for source in "ab"] == [None, ("b", "mlm", "untrained")]
+    assert "steps differs with source: 9 (a), 20 (b)." in section(runs(*some)).notes
+
+
 @pytest.mark.parametrize("name", ["", "s"])
 def test_two_runs_that_differ_in_nothing_are_an_error_with_both_names(name: str) -> None:
     scores = frame([{"study": name, "seed": 1, "run": "first"}, {"study": name, "seed": 1, "run": "second"}])
