@@ -176,6 +176,48 @@ def test_a_run_of_no_steps_is_the_untrained_control() -> None:
     assert section(runs(*trained)).factors == ("objective",)
 
 
+def test_an_untrained_model_is_the_floor_whatever_the_steps() -> None:
+    some = [{"objective": o, "steps": steps} for o in ("mlm", "xlm") for steps in ("9", "20")]
+    found = section(runs(*some, {"objective": "mlm", "steps": "0"}))
+    assert set(found.factors) == {"objective", "steps", "control"}
+    trained = [one for one in found.planned if found.levels_of(one)["control"] == NONE]
+    floors = {found.untrained(one) for one in trained}
+    assert len(trained) == 4
+    assert [found.levels_of(one) for one in floors if one] == [
+        {"objective": "mlm", "steps": NONE, "control": "untrained"}
+    ]
+    assert None not in floors
+
+
+@pytest.mark.parametrize("untrained", [["mlm"], ["mlm", "xlm"]])
+def test_an_untrained_model_is_in_no_contrast(untrained: list[str]) -> None:
+    some = [{"objective": o, "steps": "9"} for o in ("mlm", "xlm")]
+    found = section(runs(*some, *({"objective": o, "steps": "0"} for o in untrained)), baseline={"objective": "xlm"})
+    partners = {one: found.partner(one, "objective") for one in found.planned}
+    assert {one: other for one, other in partners.items() if other} == {("mlm", NONE): ("xlm", NONE)}
+
+
+def test_a_trained_control_of_its_own_level_is_compared() -> None:
+    """Equal embeddings are not MLM as the others have it; only aligned has no other runs."""
+    cells = [{"o": "mlm"}, {"o": "xlm"}, {"o": "mlm", "control": "copied"}, {"o": "only", "control": "only aligned"}]
+    scores = frame([{"study": "s", "seed": 1, "factors": cell} for cell in cells])
+    found = section(scores, baseline={"o": "xlm"})
+    partners = {one: found.partner(one, "o") for one in found.planned}
+    assert {one for one, other in partners.items() if other} == {("mlm", NONE), ("only", "only aligned")}
+
+
+def test_runs_of_other_sources_differ_by_the_source() -> None:
+    of_source = [
+        {"steps": "9", "vocab_size": "300", "source": "a"},
+        {"steps": "20", "vocab_size": "900", "source": "b"},
+    ]
+    some = [{"objective": o, **one} for one in of_source for o in ("mlm", "xlm")]
+    found = section(runs(*some, {**some[2], "steps": "0"}))
+    assert found.factors == ("source", "objective", "control")
+    assert [found.untrained((source, "mlm", NONE)) for source in "ab"] == [None, ("b", "mlm", "untrained")]
+    assert "steps differs with source: 9 (a), 20 (b)." in section(runs(*some)).notes
+
+
 @pytest.mark.parametrize("name", ["", "s"])
 def test_two_runs_that_differ_in_nothing_are_an_error_with_both_names(name: str) -> None:
     scores = frame([{"study": name, "seed": 1, "run": "first"}, {"study": name, "seed": 1, "run": "second"}])

@@ -46,6 +46,14 @@ def test_one_name_for_one_table() -> None:
         Pipeline.parse("trans:copy:table=2")
 
 
+@pytest.mark.parametrize(("spec", "version"), [("trans", 2), ("trans:table=1", 1), ("trans:copy", 1)])
+def test_the_full_spec_names_the_table_that_is_used(spec: str, version: int) -> None:
+    full = Pipeline.parse(spec).with_defaults
+    assert full.endswith(f":table={version}")
+    assert full.count("table=") == 1
+    assert Pipeline.parse(full) == Pipeline.parse(spec)
+
+
 @pytest.mark.parametrize("spec", ["trans:table=1,inv", "trans:overlap=50:table=1,inv"])
 def test_a_set_of_the_old_table_is_whole(spec: str, source: Path, tmp_path: Path) -> None:
     """A spec without a table means the first one, so the manifest and the lexicon name none."""

@@ -384,6 +384,12 @@ BAD = {
     "cells with one name": (('"perm"]', '"identity,"]'), "two cells have the name identity.0.1"),
     "cells whose names differ in a capital": (('"perm"]', '"Identity"]'), "two cells have the name Identity.0.1"),
     "a factor that nothing depends on": (("{order}", "inv"), "are the same run .*\n.*depends on the factor order"),
+    "an objective that differs by a default": (
+        ("[cell]", "objective = ['align-mlm', 'align-mlm:alpha=10']\n[cell]"), "align-mlm-alpha-10 are the same run"
+    ),
+    "transforms that differ by a default": (
+        ('["identity", "perm"]', '["inv", "inv:final=keep"]'), "inv-final-keep.0.1 are the same run"
+    ),
     "a wrong type in [study]": (("steps = 2", "steps = 'two'"), "steps = 'two' must be a whole number"),
     "both source and text": (("steps = 2", "text = ['demo']"), "both source and text"),
     "a flag whose levels are text": (("[cell]", "tie = ['no']\n[cell]"), 'identity.0.1.no: tie = "no" must be true or'),

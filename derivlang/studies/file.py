@@ -19,7 +19,7 @@ import fnmatch
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import resources
 from itertools import chain
@@ -38,7 +38,7 @@ from derivlang.studies.report import read_report
 from derivlang.studies.scales import scaled
 from derivlang.studies.settings import SCALES
 from derivlang.studies.tables import Tables, check_tables
-from derivlang.training.language import OPTION
+from derivlang.training.language import OPTION, read_languages
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.bitext import PARTS
 
@@ -255,7 +255,7 @@ class _Reader:
                     fix="give the factors, in the same order, levels with other letters or digits",
                     id="same-cell",
                 )
-            options = dict(sorted(cell.options.items()))
+            options = {name: _canonical(name, value) for name, value in sorted(cell.options.items())}
             key = PRETRAIN.arguments(options, where), EVALUATE.arguments(cell.evaluation, where)
             if (other := runs.setdefault(key, cell)) is not cell:
                 raise UsageError(
@@ -289,6 +289,16 @@ def _languages(block: Tables, source: str) -> dict[str, Any]:
     first = next(iter(tables))
     values = {**tables, first: {**({"text": source} if source else {}), **tables[first]}}
     return {LANGUAGES: list(PRETRAIN.options[LANGUAGES].of_python(values))}
+
+
+def _canonical(option: str, value: Any) -> Any:
+    """Return the value of an option, a spec without what is its default: align-mlm:alpha=10 is align-mlm."""
+    with suppress(DerivlangError):  # a wrong spec is refused with its cell
+        if option == LANGUAGES:
+            return [str(replace(one, t=_canonical("t", one.t))) for one in read_languages(value)]
+        if option in ("t", "objective"):
+            return str(Pipeline.parse(text_of(value)) if option == "t" else read_objective(text_of(value)))
+    return value
 
 
 def _levels_of(grids: Iterable[Grid]) -> dict[str, tuple[Level, ...]]:

@@ -117,6 +117,11 @@ class Trans(Transform):
         return str(replace(self, table=0)) + (f":table={version}" if version > 1 else "")
 
     @property
+    def with_defaults(self) -> str:
+        """The spec with every parameter, and the version of the table that is used in place of 0, the newest."""
+        return f"{super().with_defaults.removesuffix(f':table={self.table}')}:table={self.loaded.version}"
+
+    @property
     def needs_reference(self) -> bool:
         """Whether some types, but not all, are kept."""
         return 0 < self.overlap < 100

@@ -1,9 +1,9 @@
 """What varies among the runs of a study is a factor, what does not is a caption.
 
-Candidates are the factors of the study, those that its report names first, then the settings of its runs. One that has
-a single level, or that follows from those before it (the lists of a [[zip]], what an objective implies) and has no
-baseline, makes no condition, nor does one that repeats the pre-training seed, which distinguishes replicates. A
-*condition* is a combination of levels; a run may lack a factor, and its level is then NONE.
+Candidates are the factors of the study, those that its report names first, then the settings of its runs, the source
+first. One that has a single level, or that follows from those before it (the lists of a [[zip]], what an objective
+implies) and has no baseline, makes no condition, nor does one that repeats the pre-training seed, which distinguishes
+replicates. A *condition* is a combination of levels; a run may lack a factor, and its level is then NONE.
 
     t            objective   coverage   seed
     trans        mlm                    1         factors objective and coverage; t is a caption. MLM, which reads no
@@ -29,7 +29,7 @@ from derivlang.evaluation.report.frame import DELTA, SUP, ZS, checked, columns_o
 from derivlang.evaluation.table import FACTOR, SETTING, TARGET
 
 NONE = ""  # the level of a run that lacks a factor
-SEED, LEVEL, INTERACTION = "seed", "level", "interaction"
+SEED, SOURCE, LEVEL, INTERACTION = "seed", "source", "level", "interaction"
 CONTROL, UNTRAINED = "control", "untrained"  # a factor of controls, and its level that is a floor
 _OF_CONTROLS = (CONTROL, "objective")  # what controls set themselves (studies/scales.toml)
 # Settings that a reader has to know of where compared levels differ in them, too: names, or how they begin.
@@ -72,11 +72,17 @@ class Section:
     def partner(self, condition: Condition, factor: str) -> Condition | None:
         """Return the condition to compare with: the baseline's level of a factor, all other levels the same.
 
-        A baseline that lacks another factor is compared with each of its levels.
+        A baseline that lacks another factor is compared with each of its levels. A control is not compared if it is
+        untrained, or if its level is also trained without it.
         """
         at = self.factors.index(factor)
         if condition[at] == self.baseline[factor]:
             return None
+        control = self.levels_of(condition).get(CONTROL, NONE)
+        if control != NONE and factor != CONTROL:
+            usual = any(o[at] == condition[at] and self.levels_of(o)[CONTROL] == NONE for o in self.planned)
+            if usual or control.startswith(UNTRAINED):
+                return None
         wanted = (*condition[:at], self.baseline[factor], *condition[at + 1 :])
         partners = [
             other
@@ -173,7 +179,8 @@ def _section(
     planned = pd.DataFrame([{name: cell.get(name, NONE) for name in of_study} for cell in cells], dtype=object)
     known = pd.concat([facts[of_study], planned]) if len(planned) else facts[of_study]
     first = [told.get("x"), told.get("lines"), *baseline]
-    names = [name for name in dict.fromkeys([*first, *of_study, *facts]) if name in facts and name != SEED]
+    some = dict.fromkeys([*first, *of_study, SOURCE, *facts])  # the number of steps may follow from the source
+    names = [name for name in some if name in facts and name != SEED]
     kept: list[str] = []
     for name in names:
         table = known if {name, *kept} <= set(of_study) else facts
@@ -216,9 +223,10 @@ def _section(
 
 
 def _set_control(facts: pd.DataFrame) -> None:
-    """Name the untrained models among runs without a study, as controls do in a study."""
+    """Name the untrained models among runs without a study, as controls do in a study. Their steps are not a level."""
     if CONTROL not in facts and "steps" in facts and (untrained := facts["steps"] == "0").nunique() == 2:
         facts.insert(0, CONTROL, untrained.map({True: UNTRAINED, False: NONE}))
+        facts["steps"] = facts["steps"].mask(untrained, NONE)
 
 
 def _planned(cells: Iterable[Mapping[str, Any]], runs: Collection[str]) -> Iterator[dict[str, str]]:
