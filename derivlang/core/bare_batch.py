@@ -160,7 +160,12 @@ def together(group_offsets: Int64) -> Bool:
 
 
 def write_groups(continues: Bool, unit_words: Int64) -> pa.Array:
-    """Return list<int32>[U]: the column, described at the top of this file. continues: bool[N]."""
+    """Return list<int32>[U]: for each unit, the first word and the number of words of each group of two and more.
+
+    continues: bool[N].
+
+    the Old Bay ferry     continues [no, no, yes, no]     group offsets [0, 1, 3, 4]     column [1, 2]
+    """
     edges = np.diff(np.concatenate([[False], continues, [False]]).astype(np.int8))
     begins, ends = np.flatnonzero(edges == 1) - 1, np.flatnonzero(edges == -1)
     unit = owners(unit_words)[begins]

@@ -1,6 +1,6 @@
 """What an option needs of others, and of the packages of extras: declared with the option, checked only here.
 
-    setting("x", "Kind of choice.", only_with="--overlap")     --by is refused without --overlap
+    setting("x", "Kind of choice.", only_with="--heldout")     --by is refused without --heldout
     setting(None, "Tokenizer …", requires="--twin")             --tokenizer is refused without --twin
     setting(None, "Number …", excludes="--steps, --epochs")     --tokens is refused beside one of them
     setting(None, "Project …", extra="wandb")                   --wandb is refused without the packages of the extra
@@ -77,7 +77,7 @@ def require_torch(*more: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionNeeds:
-    """Names of other options, as typed, with commas: `--overlap`, `-o`; of an argument, `SOURCE`.
+    """Names of other options, as typed, with commas: `--heldout`, `-o`; of an argument, `SOURCE`.
 
     only_with: the option has an effect only with one of them. requires: all of them have to be given, too. excludes:
     none of them may be given. extra: its packages have to be installed.
@@ -89,7 +89,7 @@ class OptionNeeds:
     extra: str = ""
 
     def added_to(self, help: str) -> str:
-        """Return the help of an option, with what it needs: `Kind of choice (with --overlap).`"""
+        """Return the help of an option, with what it needs: `Kind of choice (with --heldout).`"""
         parts = (
             ("with ", _listed(self.only_with, "or")),
             ("with ", _listed(self.requires, "and")),

@@ -214,7 +214,7 @@ def finetuned(
     entry = before["tasks"].get(task.label)
     if entry is not None and not difference(entry["settings"], settings):  # a stopped evaluation has listed no files
         damaged = dict(results.damages(trained.cells, [entry]))
-        for path in (cell.path for cell in asked if cell.path.name in damaged):
+        for path in (cell.path for cell in asked if cell.path.name in damaged and cell.path not in run.made):
             warn(f"{path} {damaged[path.name]} since it was evaluated; the fine-tuning is made again")
             path.unlink(missing_ok=True)
     to_make = [cell for cell in asked if cell.path not in run.made and cell.is_wanted(options)]

@@ -24,7 +24,7 @@ from derivlang.store.disk import file_lock
 from derivlang.store.files import writing
 from derivlang.store.folders import remove_files
 from derivlang.store.listing import ENTRY, faults, listed
-from derivlang.store.record import check_same, read_record, record_text
+from derivlang.store.record import check_same, difference, read_record, record_text
 
 if TYPE_CHECKING:  # reports, which load no torch, read these files, too
     from derivlang.evaluation.trained import PretrainedRun
@@ -149,13 +149,15 @@ def stored(trained: PretrainedRun, *, force: bool) -> dict[str, Any]:
 def add(trained: PretrainedRun, kind: ResultKind, label: str, entry: dict[str, Any], *, force: bool) -> dict[str, Any]:
     """Write an entry into the record as it is now, and return the record.
 
-    Files of an earlier entry that this one lacks are removed. Another process may have added other entries since this
-    one began.
+    Files of an earlier entry with other settings are removed; with the same, they may be of other seeds or regimes.
+    Another process may have added other entries since this one began.
     """
     trained.results.parent.mkdir(exist_ok=True)
     with file_lock(trained.results):
         record = stored(trained, force=force)
-        stale = set(record[kind].get(label, {FILES: ()})[FILES]) - set(entry[FILES])
+        before = record[kind].get(label)
+        differs = before is not None and difference(before["settings"], entry["settings"])
+        stale = set(before[FILES]) - set(entry[FILES]) if differs else set()
         record[kind] = {**record[kind], label: entry}
         with writing(trained.results) as stream:
             stream.write(record_text(sealed(record)).encode())

@@ -43,7 +43,7 @@ def check_contents(path: Path, format: str, encoding: str) -> None:
         raise _other(path, format, "a web page (HTML or XML)", "download the file itself")
     if format not in ("text", "tagged"):
         return
-    if format == "text" and len(_LONE.findall(head.rstrip())) > head.count("\n") // 10:
+    if format == "text" and len(_LONE.findall(head.rstrip())) > 1 + head.count("\n") // 10:
         raise _other(
             path, format, "text with lines that end in \\r, as on old Macs", "convert it: tr '\\r' '\\n' < FILE > NEW"
         )

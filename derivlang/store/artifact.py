@@ -71,7 +71,7 @@ class ArtifactKind:
             if path.exists() and not record.exists():
                 raise _of_unknown_origin(path, record, self.fix)
             return
-        free = is_free(path)  # first: it finishes what a killed process was writing
+        free = is_free(path)  # first: it removes what a killed process was writing
         if not free and not record.exists():
             what = f"holds something else, and no {self.noun}"
             raise StoreError(what, where=str(path), fix="give another folder", id="output")

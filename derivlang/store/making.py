@@ -276,7 +276,7 @@ class Making:
     def give_up(self) -> None:
         """Remove what a failed run has written, unless it goes on from an earlier one, or some task has rows."""
         with suppress(StoreError):  # of a store that has just failed: the same command goes on, or says what is left
-            if self._begun_before or self.target.has_rows():
+            if self.follows or self._begun_before or self.target.has_rows():
                 return
             if not self.store.is_local:
                 there = self.store.listing()
@@ -292,7 +292,7 @@ class Making:
         Nothing is removed if `plan.json` is of another plan, or was damaged.
         """
         begun = read_plan(self.store)
-        if begun is not None and begun.get("plan") not in (self.plan, self.follows):
+        if begun is not None and begun.get("plan", "") not in (self.plan, self.follows):
             return
         self._take(begun or {})
         is_whole = begun is not None and self._older_plan() == self.plan

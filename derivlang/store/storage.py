@@ -45,7 +45,7 @@ class Store(Protocol):
         """Write a file unless there is one of this name. Returns whether it was written."""
 
     def take(self, path: Path, name: str) -> None:
-        """Move a file of the local disk to its place. It is on the disk of a local store."""
+        """Move a file of the local disk to its place. For a local store it must be on the same disk."""
 
     def prepare(self, files: Mapping[str, bytes], folder: str) -> Callable[[str], None]:
         """Return what puts one of some files in its place, given its name. It needs no more room on a local disk.

@@ -26,7 +26,7 @@ from derivlang.core.errors import UsageError, unknown
 from derivlang.core.names import slug
 from derivlang.core.settings import text_of
 from derivlang.evaluation.settings import tasks_and_measures
-from derivlang.studies.commands import LANGUAGES, Level
+from derivlang.studies.commands import LANGUAGES, NAMES_FILE, Level
 from derivlang.training.language import Language, read_languages
 
 RUNS = "runs"
@@ -117,9 +117,14 @@ def with_paths(key: str, value: Any, change: Callable[[str, str], str]) -> Any:
         return [with_paths(key, one, change) for one in value]
     if not isinstance(value, str):
         return value
-    of_pair = _OF_PAIR.match(value)
-    names = of_pair[0] if of_pair else ""
+    names = pair_in(key, value)
     return names + change(key, value.removeprefix(names))
+
+
+def pair_in(key: str, value: str) -> str:
+    """Return what names the languages of a file: en-fr= of --dictionary en-fr=FILE, "" if nothing does."""
+    found = _OF_PAIR.match(value) if key in NAMES_FILE else None
+    return found[0] if found else ""
 
 
 def texts_of(key: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -132,7 +137,7 @@ def texts_of(key: str, value: Any) -> Iterator[tuple[str, str]]:
             yield from (("source", one.text), ("t", one.t), ("tokenizer", one.tokenizer))
     else:
         texts = (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str))
-        yield from ((key, _OF_PAIR.sub("", text, count=1)) for text in texts)
+        yield from ((key, text.removeprefix(pair_in(key, text))) for text in texts)
 
 
 def filled(value: Any, levels: Mapping[str, Level], where: str) -> Any:

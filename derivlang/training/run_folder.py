@@ -38,7 +38,7 @@ from derivlang.training.data_folder import LANGUAGES
 from derivlang.training.languages import DERIVED_TOKENIZER, LEXICON, TOKENIZER, TWIN
 from derivlang.training.translations import DICTIONARY
 
-FORMAT = 2
+FORMAT = 3
 RUN, DATA = "run.json", "data"
 AGAIN = "restore the file, or make the run again in another folder"
 FILES = "files"  # the field of run.json; written only beside the hash
