@@ -25,6 +25,7 @@ from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, chooses
 from derivlang.core.order import Order
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.plugins import plug_in_errors
 from derivlang.core.policies import Policies
 from derivlang.core.spec import read_spec
 from derivlang.core.spec_files import FilePolicy, any_file, no_file
@@ -34,7 +35,7 @@ from derivlang.parsing.base import Parser, with_parses
 from derivlang.syntax.groups import contract
 from derivlang.transforms import fingerprint as fingerprints
 from derivlang.transforms import fitting
-from derivlang.transforms.base import Transform, check_layers, check_order, plug_in_errors
+from derivlang.transforms.base import Transform, check_layers, check_order
 from derivlang.transforms.fitting import streams, write_lexicon
 from derivlang.transforms.forms import LEMMAS, choose_images
 from derivlang.transforms.registry import TRANSFORMS, find_transform
@@ -325,7 +326,7 @@ class Pipeline:
                 continue
             check_layers(transform, batch)
             view = batch if order is None else reordered(batch, order, transform.needs)
-            with plug_in_errors(transform, transform.order):
+            with plug_in_errors("transform", transform, transform.order):
                 step = lexicon.orders.get(place, transform).order(view, draws)
             check_order(transform, step, view)
             if step.inserted is not None:  # hop,trans: the marker is written in the other script

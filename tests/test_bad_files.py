@@ -356,6 +356,11 @@ def test_squad(tmp_path: Path, content: Any, id: str, what: str) -> None:
     assert what in error.what
 
 
+def test_rows_in_a_json_array_are_to_be_json_lines(tmp_path: Path) -> None:
+    error = fault(tmp_path / "x.json", '[{"text": "a b"}]', squad.read)
+    assert str(error.fix).startswith("if it holds rows, write JSON Lines: a file .jsonl")
+
+
 @pytest.mark.parametrize(
     ("content", "what"),
     [

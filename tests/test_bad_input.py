@@ -56,6 +56,16 @@ BAD: dict[str, tuple[Callable[[Path], Path], list[str], list[str]]] = {
     "mixed text": (
         lambda f: written(f / "x.txt", b"Caf\xc3\xa9 .\nCaf\xe9 .\n"), [], ["{}:2", "convert the lines"]
     ),
+    "Arabic text": (
+        lambda f: written(f / "x.txt", "مرحبا بالعالم .\n".encode("cp1256")), ["--lang", "ar"], ["{}:1", "as cp1251"]
+    ),
+    "half a character": (
+        lambda f: written(f / "x.txt", "Été .\nÀ Tôkyô 東京".encode()[:-1]), [], ["{}:2", "inside a character"]
+    ),
+    "half a character of shift_jis": (
+        lambda f: written(f / "x.txt", "東京 .\n東京".encode("shift_jis")[:-1]), ["--encoding", "shift_jis"],
+        ["{}:2", "ends inside a character"],
+    ),
     "latin-1 tokens": (lambda f: written(f / "x.tokens", b"ca\xe9\n"), [], ["{}:1", "at offset 2", "--encoding"]),
     "latin-1 tags": (lambda f: written(f / "x.tsv", b"a\tO\n\nb\xe9\tO\n"), [], ["{}:3", "0xe9", "--encoding"]),
     "latin-1 trees": (lambda f: written(f / "x.conllu", TREES.encode("latin-1", "ignore")), [], ["{}:6", "--encoding"]),

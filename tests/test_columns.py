@@ -132,6 +132,14 @@ def test_a_delimiter_that_is_not_clear_is_asked_for(tmp_path: Path) -> None:
         find(SourceRequest(str(written(tmp_path / "x.tsv", REVIEWS)), delimiter="tab"))
 
 
+def test_a_name_that_occurs_twice_is_not_proposed_as_a_column(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.csv", "text,text\nA dog .,The cat .\nIt is so .,No one .\n")
+    with pytest.raises(UsageError, match="--column-names premise,hypothesis") as caught:
+        find(SourceRequest(str(path)))
+    assert "--text-column" not in str(caught.value.fix)
+    assert rows(made(path, column_names=("premise", "hypothesis"), header=True)).num_rows == 2
+
+
 @pytest.mark.parametrize("names", ["c0 c1 c2", "c1 c2 c3", " ".join(f"f_{i}" for i in range(50))])
 @pytest.mark.parametrize("separator", [",", "\t"])
 def test_numbered_names_beside_a_known_one_are_a_header(names: str, separator: str, tmp_path: Path) -> None:

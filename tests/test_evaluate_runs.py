@@ -21,6 +21,7 @@ from derivlang.core.seal import sealed
 from derivlang.engine.job import Events
 from derivlang.evaluation import cell as cells
 from derivlang.evaluation import evaluate as evaluating
+from derivlang.evaluation import results
 from derivlang.evaluation.encoded import request_of
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.examples import Instances, by_length, padded
@@ -580,8 +581,12 @@ def test_a_record_with_a_field_of_another_kind(field: str, value: object, run: P
 )
 def test_an_evaluation_that_no_parser_takes(content: str, run: Path) -> None:
     (run / "evaluation.json").write_text(content, "utf-8")
-    with pytest.raises(StoreError, match=r"this is not a valid evaluation\.json"):
+    with pytest.raises(StoreError, match=r"this is not a valid evaluation\.json") as refused:
         evaluate(run, options(measures=("alignment",)))
+    assert refused.value.fix == "evaluate the run again: derivlang evaluate RUN --force"
+    with pytest.warns(DerivlangWarning, match=r"evaluation\.json is replaced: this is not a valid"):
+        evaluate(run, options(measures=("alignment",), force=True))
+    assert results.read(run / "evaluation.json")["measures"].keys() == {"alignment"}
 
 
 def test_data_that_is_not_there(run: Path, tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ def test_a_target_whose_set_has_no_train(several: Path) -> None:
     [
         (["--task", "pos:demo", "--target", "fr"], "fr has a text of its own, so no set can be derived for it"),
         (["--task", "pos:demo+de=demo"], "there is no target 'de'"),
+        (["--task", "pos:en=demo+fr=demo"], "en is the source, not a target [languages]"),
         (["--task", "pos:demo+fr=demo+fr=demo"], "gives a target two sets"),
         (["--task", "pos:demo+fr="], "names no set"),
         (["--task", "pos:fr=demo+demo"], "has a set of the source after fr=SET"),

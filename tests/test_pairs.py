@@ -255,6 +255,7 @@ def test_bad_input_is_one_message_and_leaves_nothing(derived: Path, tmp_path: Pa
         ([derived, "--format", "text", "-o", tmp_path / "folder"], 2, "is a directory"),
         ([derived, "--format", "pharaoh", "-o", tmp_path / "no" / "p"], 1, "[cannot-write]"),
         ([derived, "--format", "text", "-o", "-"], 2, "[output]"),
+        ([derived, "-o", tmp_path / "p.txt"], 2, "the format is Parquet, but p.txt names a text file [output]"),
         ([tmp_path / "folder", "--format", "pharaoh", "-o", out], 1, "this is not a derived set"),
         ([tmp_path / "none", "--format", "pharaoh", "-o", out], 1, "there is no such folder"),
     ]

@@ -737,10 +737,11 @@ def test_other_options_of_evaluate_evaluate_again(tmp_path: Path, processes: typ
     processes.calls.clear()
     run_study(study_of(tmp_path, text), place)
     assert names_of(processes.calls, "evaluate") == []
-    written(place.out / "runs" / "perm.0.1", "{}", "evaluation.json")  # by hand
+    damaged = written(place.out / "runs" / "perm.0.1", "{}", "evaluation.json")
     run_study(study_of(tmp_path, text), place)
-    assert names_of(processes.calls, "evaluate") == ["perm.0.1"]
+    assert [call for call in processes.calls if call.startswith("evaluate")] == ["evaluate perm.0.1 --force"]
     processes.calls.clear()
+    damaged.unlink()
     run_study(study_of(tmp_path, text + "sentences = 5\n"), place)
     assert len(names_of(processes.calls, "evaluate")) == 24
     assert not any("--force" in call for call in processes.calls)

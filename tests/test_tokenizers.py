@@ -523,3 +523,11 @@ def test_a_twin_has_no_twin_and_a_source_is_none(source: Path) -> None:
         make_twin(source / "twin", "trans", source / "more")
     with pytest.raises(StoreError, match="not a twin"):
         Twin.load(source / "tok")
+
+
+def test_a_relative_folder_may_have_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("tokenizer", "train", "--vocab-size", "300", "demo", "-o", "tok:1")
+    run("tokenizer", "twin", "tok:1", "--t", "trans:script=georgian", "-o", "twin:1")
+    assert len(read_words(Path("tok:1"))[0])
+    assert Path("twin:1", TOKENIZER).is_file()

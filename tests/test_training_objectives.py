@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -606,6 +607,31 @@ def test_a_part_of_a_loss_that_is_a_tensor_is_refused(tmp_path: Path, monkeypatc
     monkeypatch.setitem(registry.OBJECTIVES.added, "bare", Bare)
     with pytest.raises(UsageError, match="the loss of bare has a part 'size' that is neither a LossPart nor a Share"):
         trained(tmp_path / "run", "bare")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (lambda model, micro: masked_part(model, micro["rows"]), "the loss of odd returned LossPart, not its parts"),
+        (lambda model, micro: None, "the loss of odd returned NoneType, not its parts"),
+        (lambda model, micro: micro["pairs"], r"`loss` of the objective odd failed: KeyError: 'pairs'"),
+    ],
+)
+def test_a_loss_that_fails_or_is_no_mapping_is_named(
+    value: Callable[[Encoder, Step], Any], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Odd(Objective):
+        """Returns no parts by name."""
+
+        name = "odd"
+
+        def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
+            parts: Loss = value(model, micro)
+            return parts
+
+    monkeypatch.setitem(registry.OBJECTIVES.added, "odd", Odd)
+    with pytest.raises(UsageError, match=told):
+        trained(tmp_path / "run", "odd")
 
 
 def test_an_objective_of_another_package(plugins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,14 @@ A package adds an object, here a transform, in its `pyproject.toml`:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from derivlang.core.errors import StoreError, UsageError, unknown
+from derivlang.core.errors import DerivlangError, StoreError, UsageError, unknown
 from derivlang.core.messages import warn
 from derivlang.core.spec import Parameterised
 
@@ -206,5 +208,35 @@ def load_plug_in(group: str, name: str) -> Any:
         raise UsageError(
             f"the plug-in {name!r} ({point.value}) cannot be loaded: {type(error).__name__}: {error}",
             fix="repair or uninstall its package",
+            id="plug-in",
+        ) from error
+
+
+def is_own(item: object) -> bool:
+    """Return whether an object's class is one of derivlang."""
+    return type(item).__module__.partition(".")[0] == "derivlang"
+
+
+@contextmanager
+def plug_in_errors(kind: str, item: Parameterised, method: Callable[..., object]) -> Iterator[None]:
+    """Raise UsageError plug-in, with file and line, in place of an exception in a method of another package.
+
+    kind: what the object is, such as "transform". The line is the last one in the method's own file: an error of numpy
+    is shown where the object calls it.
+    """
+    try:
+        yield
+    except DerivlangError:
+        raise
+    except Exception as error:
+        if is_own(item):
+            raise
+        frames = traceback.extract_tb(error.__traceback__)
+        file = getattr(getattr(method, "__code__", None), "co_filename", "")
+        at = next((frame for frame in reversed(frames) if frame.filename == file), frames[-1])
+        raise UsageError(
+            f"`{method.__name__}` of the {kind} {item.name} failed: {type(error).__name__}: {error}",
+            where=f"{at.filename}:{at.lineno}",
+            fix=f"correct the {kind}, or write to its authors",
             id="plug-in",
         ) from error

@@ -143,6 +143,9 @@ def targets_of(
     if target and not (several and target in names):
         return {target: options}  # refused when the run is read
     for name in (name for task in options.tasks if isinstance(task, Task) for name in task.own):
+        if name == source.name:
+            fix = f"write its sets first, without {name}=, as in pos:SET+{names[0]}=SET"
+            raise UsageError(f"{name} is the source, not a target", where="--task", fix=fix, id="languages")
         if name not in names:
             raise unknown("target", name, names, where="--task")
     for file in filter(None, map(file_of, options.measures)):

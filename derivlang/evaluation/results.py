@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from derivlang.core.errors import StoreError
+from derivlang.core.messages import warn
 from derivlang.core.seal import HASH, sealed
 from derivlang.evaluation.scores import SCHEMA, read_part
 from derivlang.store.disk import file_lock
@@ -52,7 +53,7 @@ SIGNATURE_WORDS = {
 
 def read(path: Path) -> dict[str, Any]:
     """Return the record in a file. Raise StoreError if it is damaged."""
-    return read_record(path, path.name, _RECORD, _check, sealed=True, id="evaluation", fix=AGAIN)
+    return read_record(path, path.name, _RECORD, _check, sealed=True, id="evaluation", fix=f"{AGAIN} --force")
 
 
 def _check(record: Mapping[str, Any]) -> None:
@@ -118,14 +119,21 @@ def scores_of(
 def stored(trained: PretrainedRun, *, force: bool) -> dict[str, Any]:
     """Return the record that is there, without hash, or an empty one.
 
-    Results of other weights are an error, unless `force` removes them. The version is ignored: most commits change no
-    number.
+    Results of other weights, and a damaged record, are an error, unless `force` removes them. The version is ignored:
+    most commits change no number.
     """
     path, signature = trained.results, trained.signature
     fresh: dict[str, Any] = {"format": FORMAT, "signature": signature, "tasks": {}, "measures": {}}
     if not path.exists():
         return fresh
-    record = read(path)
+    try:
+        record = read(path)
+    except StoreError as error:
+        if not force:
+            raise
+        warn(f"{path} is replaced: {error.what}")
+        path.unlink()
+        return fresh
     told = record["signature"]
     try:
         check_same(

@@ -174,7 +174,7 @@ def _advice(rows: Sequence[Sequence[str]], asked: ReadOptions) -> str:
     if last not in texts and (len(texts) == 1 or is_nli(row[last] for row in below)):
         names[last] = "label"
     named = f"name the columns: --column-names {','.join(names)}"
-    if asked.header is False or any(len(first[i]) > 40 for i in texts):
+    if asked.header is False or any(len(first[i]) > 40 for i in texts) or len(set(first)) < len(first):
         return f"{named} (with --header, they replace the first row)" if asked.header is None else named
     flags = " ".join(f"--text-column {shlex.quote(first[i])}" for i in texts)
     return f"if it is a header: --header {flags}; if it is data, {named}"

@@ -16,6 +16,8 @@ from derivlang.core.errors import DataError
 
 AT_ONCE = 1 << 16  # bytes that are recoded at a time
 _UPPER = bytes(range(128, 256))
+_NO_ASCII = re.compile(b"[\x80-\xff]+")
+_CUT = ("unexpected end of data", "incomplete multibyte sequence", "truncated data")  # reasons of Python's decoders
 _C1 = re.compile("[\x80-\x84\x86-\x9f]")  # U+0085 ends lines in some files
 
 
@@ -109,8 +111,13 @@ def undecodable(path: Path, encoding: str, error: UnicodeDecodeError, offset: in
     """Return the error. offset: where `error.object` begins in the file. line: of the byte."""
     offset += error.start
     likely = "cp1252" if error.object[error.start] in range(0x80, 0xA0) else "latin-1"
+    runs = _NO_ASCII.findall(error.object)
+    if 4 * sum(len(run) > 2 for run in runs) > len(runs):  # whole words: the letters are not Latin ones
+        likely = "cp1251 (Russian), cp1256 (Arabic) or shift_jis (Japanese)"
     fix = f"pass the file's own --encoding, such as {likely}, or convert the file"
-    if codecs.lookup(encoding).name.startswith("utf-8") and any(map(_is_utf8, error.object.split(b"\n"))):
+    if error.end == len(error.object) and error.reason in _CUT:
+        fix = f"the file ends inside a character if it is {encoding}: copy or download it again; otherwise {fix}"
+    elif codecs.lookup(encoding).name.startswith("utf-8") and any(map(_is_utf8, error.object.split(b"\n"))):
         fix = "convert the lines that are not UTF-8: other lines are, so the file mixes encodings"
     if offset == 0 and error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         fix = "pass --encoding utf-16, because the file starts with a UTF-16 byte-order mark"

@@ -52,6 +52,7 @@ _KEYS = {
 }
 _EMPTY = "contexts without questions"
 Row: TypeAlias = dict[str, Any]
+_ROWS = "if it holds rows, write JSON Lines: a file .jsonl with one object per line; if it holds questions, "
 _FIX = "correct the file, or download it again; for JSON lines, pass --format jsonl"
 
 
@@ -157,7 +158,8 @@ def _get(path: Path, at: str, record: Any, key: str, kind: type) -> Any:
         raise DataError(
             f"{at} has no {kinds[kind]} {key!r}",
             where=str(path),
-            fix="give the file the form of SQuAD: data, paragraphs, context, qas, id, question, answers",
+            fix=_ROWS * (key == "data")
+            + "give the file the form of SQuAD: data, paragraphs, context, qas, id, question, answers",
             id="squad-form",
         )
     if isinstance(value, str) and not value.isascii():

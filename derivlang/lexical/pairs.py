@@ -33,6 +33,7 @@ from derivlang.store.record import record_text
 
 RULE_VERSION = 1
 FORMAT = 1
+_TEXT_SUFFIXES = (".txt", ".tsv", ".csv", ".json", ".jsonl", ".pharaoh")
 
 
 def write_pairs(folder: Path, options: PairOptions) -> dict[str, Any]:
@@ -219,5 +220,10 @@ def _check(options: PairOptions) -> None:
     if is_stream(options.out) and options.format == "text":
         what, fix = "the format text needs three files", "name the output with -o, e.g. -o train25"
         raise UsageError(what, where="--format", fix=fix, id="output")
+    if options.format == "parquet" and options.out.suffix in _TEXT_SUFFIXES:
+        fix = f"give --format pharaoh or text, or name it {options.out.with_suffix('.parquet').name}"
+        raise UsageError(
+            f"the format is Parquet, but {options.out.name} names a text file", where="-o", fix=fix, id="output"
+        )
     if options.out.is_dir():
         raise StoreError("is a folder", where=str(options.out), fix="give a file name", id="cannot-write")

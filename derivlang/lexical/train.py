@@ -206,7 +206,7 @@ def save_words(path: Path, types: pa.Array, counts: Int64) -> None:
     """Write the word types that a tokenizer was trained on, in the order of first occurrence."""
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table({"type": types, "count": to_arrow(counts)}), path, compression="zstd")
+    pq.write_table(pa.table({"type": types, "count": to_arrow(counts)}), path.absolute(), compression="zstd")
 
 
 def read_words(folder: Path) -> tuple[pa.Array, Int64]:

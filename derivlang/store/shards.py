@@ -288,5 +288,8 @@ def read_parquet(path: Path) -> pa.Table:
 
 
 def for_arrow(path: Path) -> AbstractContextManager[Any]:
-    """Return what pyarrow opens: the path, or of a store's file a stream, closed at the end of the block."""
-    return path.open("rb") if is_remote(path) else nullcontext(path)
+    """Return what pyarrow opens: the path, or of a store's file a stream, closed at the end of the block.
+
+    The path is absolute, since pyarrow takes a relative one such as run:1/words.parquet for a URL.
+    """
+    return path.open("rb") if is_remote(path) else nullcontext(path.absolute())

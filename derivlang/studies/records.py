@@ -18,6 +18,8 @@ from derivlang.core.errors import StoreError
 from derivlang.core.seal import is_intact, sealed
 from derivlang.core.settings import declared
 from derivlang.core.version import __version__
+from derivlang.evaluation import results
+from derivlang.evaluation.collect import evaluations
 from derivlang.evaluation.finetune_settings import RULES, FinetuneSettings
 from derivlang.evaluation.plan import FORMAT, STUDY, StudyPlan, read_plan
 from derivlang.evaluation.results import EVALUATION
@@ -67,10 +69,15 @@ def is_done(step: PlannedCommand, place: Place) -> bool:
 
 
 def replaces(step: PlannedCommand, place: Place) -> bool:
-    """Return whether an evaluation has another fine-tuning than its cell had, finished or begun."""
+    """Return whether an evaluation has another fine-tuning than its cell had, finished or begun, or is damaged."""
     before = _json(_path(step, place)).get("options")
     if before is None or step.arguments[0] != "evaluate":
         return False
+    try:
+        for path, _ in evaluations(place.out / step.run):
+            results.read(path)
+    except StoreError:
+        return True
     tuning = dict.fromkeys(str(one.option).removeprefix("--") for one in declared(FinetuneSettings).values())
     return bool(difference(before, {name: step.facts.get(name) for name in tuning}))
 

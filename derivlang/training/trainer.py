@@ -27,6 +27,7 @@ import torch
 
 from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.core.keys import text_key
+from derivlang.core.plugins import plug_in_errors
 from derivlang.formats.progress import steps_done
 from derivlang.training import checkpoint
 from derivlang.training.batch import OF, SOME, Step
@@ -36,7 +37,7 @@ from derivlang.training.doses import percentages, tokens_of
 from derivlang.training.encoder import Encoder
 from derivlang.training.kernels import use_kernels
 from derivlang.training.loader import Loader
-from derivlang.training.objectives.base import Context, LossPart, Objective, Share
+from derivlang.training.objectives.base import Context, LossPart, Objective, Share, check_parts
 from derivlang.training.record import record_of
 from derivlang.training.settings import LogSettings, TrainingSettings
 
@@ -209,13 +210,10 @@ class LossModule(torch.nn.Module):
         A part that has no term in the step, e.g. of a language without rows, is not among the parts.
         A share is among the parts as its two counts, with the endings SOME and OF.
         """
-        terms = self.objective.loss(self.model, micro, self.state)
-        if wrong := [name for name, term in terms.items() if not isinstance(term, (LossPart, Share))]:
-            raise UsageError(
-                f"the loss of {self.objective.name} has a part {wrong[0]!r} that is neither a LossPart nor a Share",
-                fix=f'return {{"{wrong[0]}": LossPart(…)}}',
-                id="plug-in",
-            )
+        objective = self.objective
+        with plug_in_errors("objective", objective, objective.loss), within_memory():
+            terms = objective.loss(self.model, micro, self.state)
+        check_parts(objective, terms)
         parts = {name: part for name, part in terms.items() if isinstance(part, LossPart)}
         means = {name: part.total / max(part.by, 1) for name, part in parts.items()}
         loss: Any = sum(means[name] if part.weight == 1 else part.weight * means[name] for name, part in parts.items())

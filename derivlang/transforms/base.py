@@ -17,9 +17,7 @@ the identity. Its class attributes decide which laws the contract tests check.
 from __future__ import annotations
 
 import dataclasses
-import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self
 
@@ -27,11 +25,12 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int32, Int64, owners
-from derivlang.core.errors import DerivlangError, LayerError, UsageError
+from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.layers.constituents import PARSE
 from derivlang.core.lexicon import ByPlace
 from derivlang.core.order import Order
+from derivlang.core.plugins import is_own
 from derivlang.core.spec import Parameterised, key_of, quote, text_of
 
 if TYPE_CHECKING:
@@ -256,40 +255,12 @@ def steps_of(transforms: Sequence[Transform], lexicon: Lexicon) -> list[TypeMap 
     return [next(steps) if changes_words else None for changes_words in lexical]
 
 
-@contextmanager
-def plug_in_errors(transform: Transform, method: Callable[..., object]) -> Iterator[None]:
-    """Raise UsageError plug-in, with file and line, in place of an exception in a method of another package.
-
-    The line is the last one in the method's own file: an error of numpy is shown where the transform calls it.
-    """
-    try:
-        yield
-    except DerivlangError:
-        raise
-    except Exception as error:
-        if _is_own(transform):
-            raise
-        frames = traceback.extract_tb(error.__traceback__)
-        file = getattr(getattr(method, "__code__", None), "co_filename", "")
-        at = next((frame for frame in reversed(frames) if frame.filename == file), frames[-1])
-        raise UsageError(
-            f"`{method.__name__}` of the transform {transform.name} failed: {type(error).__name__}: {error}",
-            where=f"{at.filename}:{at.lineno}",
-            fix="correct the transform, or write to its authors",
-            id="plug-in",
-        ) from error
-
-
-def _is_own(transform: Transform) -> bool:
-    return type(transform).__module__.partition(".")[0] == "derivlang"
-
-
 def check_order(transform: Transform, order: Order, batch: Batch) -> Order:
     """Return an order. Raise LayerError, or UsageError plug-in, if it breaks the contract of `Transform.order`.
 
     Only orders of other packages are checked: orders of derivlang have tests, and checking costs time.
     """
-    if _is_own(transform):
+    if is_own(transform):
         return order
     if not isinstance(order, Order) or not np.issubdtype(order.index.dtype, np.integer):
         raise UsageError(

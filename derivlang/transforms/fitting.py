@@ -29,7 +29,8 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, TypeMap, chooses
 from derivlang.core.parse_errors import parse_errors
-from derivlang.transforms.base import FittedOrder, Transform, plug_in_errors, steps_of
+from derivlang.core.plugins import plug_in_errors
+from derivlang.transforms.base import FittedOrder, Transform, steps_of
 
 _TITLE = "# derivlang lexicon: "
 # A word of a row is followed by a tab, so that no row is taken for a title.
@@ -67,7 +68,7 @@ def fit(
         state = next(states, None) if transform.saves else None
         fit = transform.fit_order if transform.fits_order else transform.fit
         if state is None:
-            with plug_in_errors(transform, fit):
+            with plug_in_errors("transform", transform, fit):
                 step: Any = fit(*(source if transform.fits_order else (reference, numbers)), draws)
             if not hasattr(step, "order" if transform.fits_order else "apply"):
                 raise UsageError(

@@ -23,9 +23,10 @@ from derivlang.core.keys import Draws
 from derivlang.core.layers.words import Words, numbers_of
 from derivlang.core.lexicon import Lexicon, TypeMap, chooses, special_types
 from derivlang.core.order import Order
+from derivlang.core.plugins import plug_in_errors
 from derivlang.core.schema import UPOS
 from derivlang.core.spec import param
-from derivlang.transforms.base import Forms, Transform, check_layers, plug_in_errors, steps_of
+from derivlang.transforms.base import Forms, Transform, check_layers, steps_of
 
 _TAGS = {*UPOS} - {"_"}
 _GROUPS = {"function": ("ADP", "AUX", "CCONJ", "DET", "PART", "SCONJ"), "punct": ("PUNCT",)}
@@ -177,12 +178,12 @@ def choose_images(
             kept = order.index >= 0
             seen = np.where(kept, images[np.where(kept, order.index, 0)], 1).astype(np.int32)
             image_number = np.zeros(len(words), np.int32)
-            with plug_in_errors(transform, transform.choices):
+            with plug_in_errors("transform", transform, transform.choices):
                 image_number[order.index[kept]] = transform.choices(
                     reordered(batch, order, transform.needs), seen, draws
                 )[kept]
         else:
-            with plug_in_errors(transform, transform.choices):
+            with plug_in_errors("transform", transform, transform.choices):
                 image_number = transform.choices(batch, images, draws)
         if counts is not None:
             counts[f"{transform.name}-replaced"] += int((image_number > 0).sum())
@@ -199,7 +200,7 @@ def _changed(transform: Transform, batch: Batch, forms: Forms, before: Lexicon, 
     Special tokens stay. The new types follow the old ones, so that a word may keep its old form.
     """
     check_layers(transform, batch)
-    with plug_in_errors(transform, transform.forms):
+    with plug_in_errors("transform", transform, transform.forms):
         words, types = transform.forms(batch, forms, before, draws)
     words = np.where(special_types(batch.types)[batch.words], forms.words, words).astype(np.int32)
     used, words = used_types(words, len(types))

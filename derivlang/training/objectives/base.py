@@ -21,6 +21,7 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from derivlang.core.errors import UsageError
 from derivlang.core.spec import Parameterised
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.masking import Keys, LanguageIds, mask
@@ -154,6 +155,18 @@ class Objective(Parameterised):
     def after_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
         """Follow the update of the weights, e.g. in a momentum encoder: called once per step, without gradient."""
         return None
+
+
+def check_parts(objective: Objective, terms: Any) -> None:
+    """Raise UsageError plug-in for a loss that is not parts and shares by name."""
+    told, name = "", "mlm"
+    if not isinstance(terms, Mapping):
+        told = f"the loss of {objective.name} returned {type(terms).__name__}, not its parts by name"
+    elif wrong := [name for name, term in terms.items() if not isinstance(term, (LossPart, Share))]:
+        name = wrong[0]
+        told = f"the loss of {objective.name} has a part {name!r} that is neither a LossPart nor a Share"
+    if told:
+        raise UsageError(told, fix=f'return {{"{name}": LossPart(…)}}', id="plug-in")
 
 
 def masked_part(
