@@ -523,3 +523,11 @@ def test_a_twin_has_no_twin_and_a_source_is_none(source: Path) -> None:
         make_twin(source / "twin", "trans", source / "more")
     with pytest.raises(StoreError, match="not a twin"):
         Twin.load(source / "tok")
+
+
+def test_a_tokenizer_of_a_derived_set_is_of_its_source(tmp_path: Path) -> None:
+    for spec, message in (("trans", f"derivlang tokenizer twin {tmp_path / 'trans.tok'} --t trans"), ("inv", "")):
+        run("make", "--t", spec, "demo", "-o", tmp_path / spec)
+        told = run("tokenizer", "train", tmp_path / spec, "--vocab-size", 200, "-o", tmp_path / f"{spec}.tok").err
+        assert message in " ".join(told.split())
+        assert bool(message) == ("whose source is read" in told)
