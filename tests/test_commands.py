@@ -93,6 +93,11 @@ def test_help_shows_the_help_of_options() -> None:
     assert "workers\n    Number of worker processes." in told
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_help_shows_what_a_function_returns(name: str) -> None:
+    assert inspect.signature(FUNCTIONS[name][1]).return_annotation not in (None, "None", inspect.Signature.empty)
+
+
 def test_a_set_of_python_is_that_of_the_command(tmp_path: Path) -> None:
     made = derivlang.make("demo", "trans,perm", tmp_path / "python", seed=3, splits=["train", "test"], limit=9)
     run(

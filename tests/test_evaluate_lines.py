@@ -58,6 +58,17 @@ def test_each_score_has_its_title_value_unit_and_chance() -> None:
     assert signature == "x.a|set:words#01234567|units:30 documents|word:first sub-word|step:20|derivlang:0.1"
 
 
+def test_numbers_of_the_test_set_are_in_words() -> None:
+    test = {"cut": 3, "labels": 25_094, "unscored": 129, "cut_answers": 1, "in_train": 0, "in_whole_train": 94}
+    record = {**RECORD, "tasks": {"x": {"settings": {"epochs": 10}, "test": test}}}
+    columns = {"x": [column.record() for column in COLUMNS]}
+    first, *_ = lines(columns, table_of("x", COLUMNS, [Score(COLUMNS[0].name, counts(1))]), record)
+    assert first == (
+        "x: epochs 10; the test set has 3 rows cut, 25,094 labels, 129 labels without a score, 1 answers cut off, "
+        "0 rows also in train, 94 rows also in the whole train split"
+    )
+
+
 def test_a_line_for_each_layer() -> None:
     layered = (Column("a", over="layer", chance=True), Column("b", over="layer", headline=True))
     scores = [Score(name, counts(n), layer=n) for name in "ab" for n in range(3)]

@@ -25,7 +25,7 @@ from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from tests.commands import run
 from tests.plugin.derivlang_sample.measures import Centroids
-from tests.tiny_runs import DEMO
+from tests.tiny_runs import DEMO, seal
 from tests.training import batches
 
 TUNE: dict[str, Any] = {"epochs": 2, "seeds": 1, "train_examples": 12, "batch_size": 8, "lr": 5e-3, "threads": 1}
@@ -335,3 +335,31 @@ def test_a_file_of_a_run_without_names(made: Path, pairs: Path, tmp_path: Path) 
     assert "alignment" in told
     assert "retrieval:two-" in told
     assert run("verify", tmp_path / "run", "--json").json["ok"]
+
+
+def test_a_default_set_in_another_language_than_the_source(several: Path) -> None:
+    """It is named by the task: pos means an English treebank."""
+    path = several / "run.json"
+    record = json.loads(path.read_text("utf-8"))
+
+    def refused(*asked: object, settings: dict[str, Any], reading: dict[str, Any], source: str) -> str:
+        record["settings"] |= settings
+        path.write_text(json.dumps(record | {"source": source, "reading": record["reading"] | reading}), "utf-8")
+        seal(several)
+        return run(
+            "evaluate", several, "--measure", "none", *QUICK, "--data-dir", several / "no", *asked, code=None
+        ).err
+
+    several_languages = ["ja=text:ja.txt lang:ja", "la=t:trans", "fr=text:fr.txt"]
+    for asked, settings, reading, source, code in (
+        ("pos:fr=demo", {"language": several_languages}, {}, "ja.txt", "ja"),
+        ("ner", {"language": []}, {"lang": "de"}, "de.txt", "de"),
+        ("pos", {"language": []}, {"lang": None}, "pos:French-GSD", "fr"),
+    ):
+        kind = asked.partition(":")[0]
+        told = refused("--task", asked, settings=settings, reading=reading, source=source)
+        assert f"the source of the run is in '{code}', but the default set of {kind}, " in told
+        assert f"name a set, as {kind}:SET" in told
+        told = refused("--task", f"{kind}:none", settings=settings, reading=reading, source=source)
+        assert "default set" not in told
+    assert "default set" not in refused("--task", "pos", settings={}, reading={"lang": "en"}, source="en.txt")

@@ -305,3 +305,30 @@ def test_a_dictionary_that_cannot_be_read(content: bytes | None, message: str, t
     ran = run("make", "--t", spec_of(path, ""), text(tmp_path), "-o", tmp_path / "out", code=1)
     assert message in ran.err
     assert not (tmp_path / "out" / "derivlang.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (
+            "le the\nchat cat\n",
+            "0 words have an entry, but 3 would have one with the sides of the dictionary exchanged",
+        ),
+        ("maison house\n", "no word has an entry in the dictionary"),
+        ("the le\nle the\ncat chat\n", ""),
+    ],
+)
+def test_a_dictionary_of_the_other_direction_is_named(pairs: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("The cat saw the dog.\n", "utf-8")
+    (tmp_path / "d.txt").write_text(pairs, "utf-8")
+    told = run("make", "--t", f"lex:{tmp_path / 'd.txt'}", tmp_path / "a.txt", "-o", tmp_path / "out").err
+    assert message in told
+    assert bool(message) == ("dictionary" in told)
+
+
+def test_a_file_with_a_colon_is_quoted(tmp_path: Path) -> None:
+    (tmp_path / "en-fr:2.txt").write_text("a b\n", "utf-8")
+    told = run("derive", "--t", f"lex:{tmp_path}/en-fr:2.txt", "a", code=2).err
+    spec = f'lex:"{tmp_path}/en-fr:2.txt"'
+    assert f"a name that holds a colon is quoted: {spec}" in " ".join(told.split())
+    assert derive("a c", spec).words == ["b", "c"]

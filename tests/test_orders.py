@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from derivlang.transforms.registry import find_transform
 from derivlang.transforms.shuffle import Perm, Shuffle
 from tests import reference
 from tests import reference_orders as plain
+from tests.commands import run
 from tests.strategies import any_word, batch_of, few_words, laws, lists, scan_words, sentence_lists, units_of
 from tests.test_published_rules import ROWS
 
@@ -357,3 +359,10 @@ def test_ls_shows_the_languages_of_a_study() -> None:
 def test_bad_values(spec: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Pipeline.parse(spec)
+
+
+def test_a_theta_without_effect_is_named(tmp_path: Path) -> None:
+    for theta, message in ((40, "mallows:40.0: theta is so large that no word moves: this is the source"), (8, "")):
+        told = run("make", "--t", f"mallows:{theta}", "demo", "-o", tmp_path / str(theta)).err
+        assert message in told
+        assert bool(message) == ("no word moves" in told)

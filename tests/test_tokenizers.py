@@ -531,3 +531,11 @@ def test_a_relative_folder_may_have_a_colon(tmp_path: Path, monkeypatch: pytest.
     run("tokenizer", "twin", "tok:1", "--t", "trans:script=georgian", "-o", "twin:1")
     assert len(read_words(Path("tok:1"))[0])
     assert Path("twin:1", TOKENIZER).is_file()
+
+
+def test_a_tokenizer_of_a_derived_set_is_of_its_source(tmp_path: Path) -> None:
+    for spec, message in (("trans", f"derivlang tokenizer twin {tmp_path / 'trans.tok'} --t trans"), ("inv", "")):
+        run("make", "--t", spec, "demo", "-o", tmp_path / spec)
+        told = run("tokenizer", "train", tmp_path / spec, "--vocab-size", 200, "-o", tmp_path / f"{spec}.tok").err
+        assert message in " ".join(told.split())
+        assert bool(message) == ("whose source is read" in told)

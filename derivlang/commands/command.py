@@ -106,7 +106,8 @@ def function(kind: Callable[Arguments, Command[Result]], name: str) -> Callable[
     call.__name__ = call.__qualname__ = name
     about, result = str(inspect.getdoc(command)).partition("\n\n\b")[0], str(inspect.getdoc(command.__call__))
     call.__doc__ = f"{about}\n\n{result}\n\nRaise DerivlangError where the command fails.\n\n{told}"
-    call.__signature__ = signature  # type: ignore[attr-defined]
+    result_type = inspect.signature(command.__call__).return_annotation
+    call.__signature__ = signature.replace(return_annotation=result_type)  # type: ignore[attr-defined]
     return call
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from derivlang.commands.command import Command, Spec, pipeline_of, transforms
 from derivlang.commands.folders import named_folder, set_size
+from derivlang.core.messages import warn
 from derivlang.core.settings import replaces, setting
 from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
 from derivlang.formats.progress import found, stage
@@ -20,7 +21,7 @@ from derivlang.lexical.settings import (
     PairOptions,
     TokenizerOptions,
     TwinOptions,
-    warn_of_fraction,
+    warn_of_fractions,
 )
 from derivlang.sources.request import SourceOptions, SourceRequest
 
@@ -54,7 +55,7 @@ class MakeDictionary(Command[dict[str, Any]], DictionaryChoice, SourceOptions):
         No file is left half-written."""
         from derivlang.lexical.dictionary import make_dictionary
 
-        warn_of_fraction(str(self.coverage), "--coverage")
+        warn_of_fractions(type(self), vars(self))
         out = self.out or STDOUT
         kind = self.format or ("muse" if out == STDOUT else None)
         spec = None if self.spec is None else str(self.spec)
@@ -115,7 +116,7 @@ class WritePairs(Command[dict[str, Any]], PairChoice):
         split, spaces the words with a space; with tokenizers also "subwords". No file is left half-written."""
         from derivlang.lexical.pairs import write_pairs
 
-        warn_of_fraction(str(self.rate), "--rate")
+        warn_of_fractions(type(self), vars(self))
         derived, options = located(self.derived), self.part(PairOptions, out=self.out or STDOUT)
         size = set_size(derived, self.split)
         with stage("pairing", total=size and 2 * size):
@@ -126,8 +127,8 @@ class WritePairs(Command[dict[str, Any]], PairChoice):
 class TrainTokenizer(Command[dict[str, Any]], TokenizerOptions, SourceOptions):
     """Train a character BPE on the words of SOURCE, and of each --text.
 
-    It is trained on the train split, or on the first split if there is none. A tokenizer that the same command has
-    already made is kept.
+    It is trained on the train split, or on the first split if there is none; of a derived set, on the source's words. A
+    tokenizer that the same command has already made is kept.
 
     \b
     derivlang tokenizer train wikitext103 --data-dir DIR
@@ -143,8 +144,22 @@ class TrainTokenizer(Command[dict[str, Any]], TokenizerOptions, SourceOptions):
         from derivlang.lexical.train import train
 
         out = self.path("out") or named_folder(str(self.source), options=self.changed(), last="tokenizer")
+        for source in (str(self.source), *self.text):
+            _warn_of_side(source, out)
         request = self.part(SourceRequest, source=str(self.source))
         return {"out": str(out), **train(request, out, self.part(TokenizerOptions), found=found)}
+
+
+def _warn_of_side(source: str, tokenizer: Path) -> None:
+    """Warn that a tokenizer of a derived set is of the set's source, if the derived words differ."""
+    from derivlang.store.manifest import NAME, Derived
+
+    folder = located(source)
+    if (folder / NAME).exists() and any(one.has_lexicon for one in Derived(folder).pipeline.transforms):
+        warn(
+            f"{source} is a derived set, whose source is read: the tokenizer does not know its derived words; one of "
+            f"these is the twin: derivlang tokenizer twin {tokenizer} --t {Derived(folder).pipeline}"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

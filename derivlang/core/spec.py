@@ -164,9 +164,12 @@ class Parameterised:
             takes = f"takes {len(slots)}" if slots else "takes none"
             value = values[len(slots)]
             example = f"{value}=yes" if value in fields and declared[fields[value].name].kind is bool else "key=value"
+            quoted = ""
+            if slots and fields[slots[-1]].metadata["file"] and not keyed:
+                quoted = f"; a name that holds a colon is quoted: {cls.name}:{quote(':'.join(values))}"
             raise UsageError(
                 f"{cls.name}: a value without a name ({value!r}) is one too many; it {takes}",
-                fix=f"write parameters as {example}; {cls.name} has: {', '.join(fields) or 'none'}",
+                fix=f"write parameters as {example}; {cls.name} has: {', '.join(fields) or 'none'}{quoted}",
                 id="bad-spec",
             )
         given = dict(zip(slots, values, strict=False))

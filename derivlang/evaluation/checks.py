@@ -15,8 +15,9 @@ from derivlang.evaluation.columns import SIDES
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.registry import file_of, measure_of
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.evaluation.tasks.base import NamedTask, Task, UntunedTask
+from derivlang.evaluation.tasks.base import OWN, NamedTask, Task, UntunedTask
 from derivlang.evaluation.tasks.registry import tuned_tasks
+from derivlang.sources.named import named_source
 from derivlang.training import run_folder
 from derivlang.training.frozen_parts import check_layers
 from derivlang.training.language import Language, read_languages
@@ -134,11 +135,13 @@ def targets_of(
     other languages. Nothing is derived for a target with a text of its own and no transforms, so it keeps only the
     sets and files that name it, and is left out if none does. warn: called with what is left out.
 
-    Raise UsageError for a language that the run lacks, for a given set of a target whose sets are derived, and if
-    nothing is left.
+    Raise UsageError for a language that the run lacks, for a given set of a target whose sets are derived, for a task
+    whose default set is in another language than the source, and if nothing is left.
     """
-    several = run_folder.read(folder)["settings"].get("language")
+    facts = run_folder.read(folder)
+    several = facts["settings"].get("language")
     source, *languages = read_languages(several) if several else (Language(name=name) for name in SIDES)
+    _check_defaults(options, facts, source)
     names = [one.name for one in languages]
     if target and not (several and target in names):
         return {target: options}  # refused when the run is read
@@ -170,6 +173,32 @@ def targets_of(
         if left:
             warn(f"{one.name}: left out, as a text of its own is not parallel to the source's: {', '.join(left)}")
     return {one.name if several else "": some for one, some in found.items()}
+
+
+def _check_defaults(options: EvaluateOptions, facts: Mapping[str, Any], source: Language) -> None:
+    """Raise UsageError for a task without a set whose default set is in another language than the run's source.
+
+    facts: of run.json. The language is of the source's word rules, or of the set of a named source.
+    """
+    told = source.lang or (facts.get("reading") or {}).get("lang") or _language_of(str(facts.get("source") or ""))
+    for task in options.tasks:
+        if not isinstance(task, Task) or any(not OWN.match(name) for name in task.sets):
+            continue
+        default = _language_of(f"{task.source}:{task.default}")
+        if told and default and told != default:
+            raise UsageError(
+                f"the source of the run is in {told!r}, but the default set of {task.kind}, "
+                f"{task.kind}:{task.default}, is in {default!r}",
+                where="--task",
+                fix=f"name a set, as {task.kind}:SET; {task.kind}:{task.default} takes the default set",
+                id="languages",
+            )
+
+
+def _language_of(name: str) -> str:
+    """Return the code of the language of a named source, "" for a path."""
+    named, argument = named_source(name)
+    return "" if named is None else named.language_of(argument)
 
 
 def _is_natural(language: Language) -> bool:

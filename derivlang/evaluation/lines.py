@@ -1,6 +1,6 @@
 """Scores as lines of text, for the command line. All follows from columns and rows: no task or measure has a rule.
 
-    pos: epochs 10, lr 2e-05, train 12,544, test 2,077; of test cut 3, labels 25,094
+    pos: epochs 10, lr 2e-05, train 12,544, test 2,077; the test set has 3 rows cut, 25,094 labels
       SUP       accuracy   61.2 %  ± 0.5 over 3 seeds  (chance 17.0 %)
       ZS        accuracy   40.3 %  ± 1.2 over 3 seeds  (chance 17.0 %)
       SUP - ZS  accuracy   20.9 %  ± 1.3 over 3 seeds
@@ -117,8 +117,18 @@ def _read(columns: Mapping[str, Sequence[Mapping[str, Any]]], scores: pa.Table) 
             yield label, means
 
 
+_OF_TEST = {  # numbers of the record, in words
+    "cut": "rows cut",
+    "unscored": "labels without a score",
+    "cut_answers": "answers cut off",
+    "in_train": "rows also in train",
+    "in_whole_train": "rows also in the whole train split",
+}
+
+
 def _lines(label: str, means: Sequence[_Mean], entry: Mapping[str, Any], signature: Mapping[str, Any]) -> Iterator[str]:
-    of_test = f"; of test {', '.join(_settings(entry['test']))}" if entry.get("test") else ""
+    told = (f"{n:,} {_OF_TEST.get(name, name.replace('_', ' '))}" for name, n in (entry.get("test") or {}).items())
+    of_test = f"; the test set has {', '.join(told)}" if entry.get("test") else ""
     yield f"{label}: {', '.join(_settings(entry['settings']))}{of_test}".rstrip()
     scored = [one for one in means if one.regime != CHANCE]
     for layer in sorted({one.row["layer"] for one in scored} - {None}):

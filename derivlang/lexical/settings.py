@@ -6,14 +6,15 @@ since they are exact fractions; `shares` has their values. p percent of n items 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import warn
-from derivlang.core.settings import Settings, replaces, setting
+from derivlang.core.settings import Settings, declared, replaces, setting
 from derivlang.core.takes import Names, Percent
 from derivlang.formats.places import OptionalPath
 
@@ -45,11 +46,19 @@ def percent(text: str, where: str, *, zero: bool = False, hundred: bool = True) 
     return share
 
 
-def warn_of_fraction(text: str, option: str) -> None:
-    """Warn of a percentage below 1 that is written as a fraction may be: 0.25, not 0.25%."""
-    share = percent(text, option, zero=True)
-    if share < 1 and "%" not in text:
-        warn(f"{option} is a percentage: {text} means {text} %, not {float(100 * share):g} %; {text}% says so")
+def warn_of_fractions(kind: type, values: Mapping[str, Any]) -> None:
+    """Warn of each percentage below 1 that is written as a fraction may be: 0.25, not 0.25%.
+
+    kind: of settings; the help of one says whether it is a percentage. values: by the names of fields; None: not given.
+    """
+    for name, one in declared(kind).items():
+        text = str(values.get(name) or "0")
+        if one.help_text.startswith("Percentage ") and "%" not in text:
+            share = percent(text, one.where, zero=True)
+            if 0 < share < 1:
+                warn(
+                    f"{one.where} is a percentage: {text} means {text} %, not {float(100 * share):g} %; {text}% says so"
+                )
 
 
 def portion(share: Share, n: int) -> int:

@@ -144,7 +144,7 @@ class NamedSource:
 
     def corpus(self, argument: str, parts: tuple[CorpusFile, ...], **changes: Any) -> Corpus:
         """Return the corpus of these files. changes: fields of it that differ from the source's."""
-        source, language = self._of(argument), self._filled(self.language, argument)
+        source, language = self._of(argument), self.language_of(argument)
         corpus = Corpus(
             self.full_name(argument),
             source.format,
@@ -161,6 +161,10 @@ class NamedSource:
             citation=source.citation,
         )
         return replace(corpus, **changes)
+
+    def language_of(self, argument: str) -> str:
+        """Return the code of the language of a set."""
+        return self._filled(self.language, argument)
 
     def on_hub(self, argument: str) -> tuple[str, str] | None:
         """Return dataset and configuration on the hub, or None."""

@@ -16,7 +16,7 @@ from typing import Any
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.messages import warn
 from derivlang.core.settings import declared, given
-from derivlang.lexical.settings import warn_of_fraction
+from derivlang.lexical.settings import warn_of_fractions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.record import digest
@@ -94,9 +94,8 @@ def plan_of(
     for one in declared(TrainingSettings).values() if not options["factor"] else ():
         if one.subject and one.name not in plan.objective.reads() and options[one.name] is not None:
             warn(f"{plan.objective.name} has no {one.subject}, so {one.option} has no effect")
-    for option in ("dict_coverage", "parallel") if not options["factor"] else ():
-        if options[option] is not None:
-            warn_of_fraction(str(options[option]), f"--{option.replace('_', '-')}")
+    if not options["factor"]:
+        warn_of_fractions(TrainingSettings, options)
     if paths.dictionary and not options["factor"] and all(need.name != "dictionary" for need in plan.objective.needs()):
         warn(f"{plan.objective.name} reads no dictionary, so --dictionary does not change the training")
     return plan

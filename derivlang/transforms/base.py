@@ -138,7 +138,7 @@ class Transform(Parameterised):
         )
 
     def misfits(self, language: str) -> list[str]:
-        """Return warnings about a source in a language, such as `fr`, that the parameters do not fit; usually none."""
+        """Return warnings about parameters: without effect, or that do not fit a language as `fr`; usually none."""
         return []
 
     def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:

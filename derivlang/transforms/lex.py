@@ -83,6 +83,21 @@ class Lex(Transform):
         """Return the map of the dictionary file; the reference vocabulary is not used."""
         return WordTranslations(_read(self.file).entries(), self.case)
 
+    def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
+        """Return a warning if no word has an entry, or if more have one with the sides of the dictionary exchanged."""
+        assert isinstance(step, WordTranslations)
+        right = {translation for translations in step.entries.values() for translation in translations}
+        found = [
+            (bool(step.translations(word)), not right.isdisjoint((word, word.lower()))) for word in types.to_pylist()
+        ]
+        ours, theirs = (counts @ np.array(found, np.int64).reshape(-1, 2)).tolist()
+        if ours < theirs:
+            return [
+                f"{self}: {ours:,} words have an entry, but {theirs:,} would have one with the sides of the dictionary "
+                "exchanged: its left words are replaced by its right ones"
+            ]
+        return [f"{self}: no word has an entry in the dictionary"] if len(types) and not ours else []
+
     def load(self, state: str, draws: Draws) -> TypeMap:
         """Return the map of a saved dictionary. Raise ValueError if it is damaged."""
         return WordTranslations(_entries(state), self.case)

@@ -38,6 +38,7 @@ from derivlang.transforms.word_order import (
 )
 
 _CERTAIN = 800.0  # exp(-800) is 0, so that k is 0
+_NO_MOVE = 37.0  # exp(-37) is below 2^-53, the least fraction that is drawn
 _LONG = 512  # from this length on, lists are faster than arrays of several sentences
 _TOGETHER = 1 << 14  # words of sentences of one length that are ordered at once
 
@@ -56,6 +57,9 @@ class Mallows(BodyTransform):
     final: Final = final_param()
     unit: Unit = unit_param()
     seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
+
+    def misfits(self, language: str) -> list[str]:
+        return [f"{self}: theta is so large that no word moves: this is the source"] if self.theta >= _NO_MOVE else []
 
     def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
         """Write the new order; see `BodyTransform.permute`."""
