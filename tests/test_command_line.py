@@ -359,7 +359,7 @@ def test_the_file_goes_to_standard_output_and_talk_to_standard_error(
 ) -> None:
     texts(tmp_path)
     words = to_output(line, derived)
-    suffix = {"tsv": ".tsv", "json": ".json"}.get(line[-1], ".txt")
+    suffix = {"tsv": ".tsv", "json": ".json", "parquet": ".parquet"}.get(line[-1], ".txt")
     monkeypatch.chdir(tmp_path)
     run(*words, "-o", f"x{suffix}")
     done = forked(*words)

@@ -214,9 +214,11 @@ def finetuned(
     entry = before["tasks"].get(task.label)
     if entry is not None and not difference(entry["settings"], settings):  # a stopped evaluation has listed no files
         damaged = dict(results.damages(trained.cells, [entry]))
-        for path in (cell.path for cell in asked if cell.path.name in damaged and cell.path not in run.made):
-            warn(f"{path} {damaged[path.name]} since it was evaluated; the fine-tuning is made again")
-            path.unlink(missing_ok=True)
+        for cell in (cell for cell in asked if cell.path not in run.made):
+            if cell.path.name in damaged:
+                warn(f"{cell.path} {damaged[cell.path.name]} since it was evaluated; the fine-tuning is made again")
+            for path in (path for path in (cell.path, cell.predictions) if path.name in damaged):
+                path.unlink(missing_ok=True)
     to_make = [cell for cell in asked if cell.path not in run.made and cell.is_wanted(options)]
     # One stage for all of them, so that its bar says when the task is done.
     n_rows = sum(task.settings.epochs * cell.train.n_rows for cell in to_make)
