@@ -1,4 +1,4 @@
-"""What commands that read a source and run over it have in common: options, progress, and the printed result.
+"""What all commands that read a source share: options, progress, and the printed result.
 
 What a run counted is printed as sentences. `--json` and the manifest keep the names (docs/reference/counts.md):
 

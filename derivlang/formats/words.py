@@ -157,9 +157,10 @@ class Undivided:
         )
 
     def _figures_of(self, piece: str) -> tuple[int, int, int]:
-        """Return the letters of languages without spaces, all letters, and how many the first would be if undivided.
+        """Return the letters of languages without spaces, all letters, and a bound for the first.
 
-        A run of such letters counts as one word: rules for other languages divide it nowhere, or anywhere.
+        At the bound or above, the first are undivided. A run of such letters counts as one word, as rules for other
+        languages divide it nowhere, or anywhere.
         """
         letters = least = 0
         for run in re.findall(f"{_ANY}+", piece):

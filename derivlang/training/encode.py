@@ -1,4 +1,4 @@
-"""Encode a source's split into the files of `data.py`, or reuse existing files.
+"""Encode one split of a source: write the files that `data.py` describes, or use those that are there.
 
 The text of a language may be another one than the source's (`--derived-source`). Measures read held-out text of the
 source, so `overlap_check` looks for its sentences in the other text. Sources: Deshpande et al. (2022), section 4.2;

@@ -30,8 +30,8 @@ class LanguageIds:
     """The joint vocabulary. own: int32[K], joint ids of each language without special tokens. size: number of ids.
 
     replacements: what random replacements are drawn from: the position's own language, both, or none, for masks in
-    their place. seen: the ids of each language that occur in its text; of a tokenizer of several languages they are
-    fewer than its own. None if there is no text.
+    their place. seen: the ids that occur in the text of each language, fewer than its own if it shares its tokenizer
+    with other languages. None if there is no text.
     """
 
     own: tuple[Int32, ...]

@@ -35,7 +35,6 @@ from outcomes import (
     OF_BASE,
     OF_BILINGUAL,
     OF_BILINGUAL_DIFFERENCES,
-    OF_CLONES,
     OF_FLOORS,
     OF_GRIDS,
     OF_IMPOSSIBLE,
@@ -103,7 +102,7 @@ def tables() -> dict[str, str]:
         ),
         "clones": means(
             CLONES,
-            OF_CLONES,
+            OF_LANGUAGES,
             ("objective", "control", "shares", "target"),
             ("objective", "control", "shares", "language"),
             lambda *levels: levels,

@@ -81,12 +81,6 @@ OF_BILINGUAL: dict[str, Outcome] = {
 }
 OF_BILINGUAL_DIFFERENCES: dict[str, Outcome] = {"POS ZS in French": "pos:fr=French-GSD.accuracy.zs"}
 CLONES = "clones"
-OF_CLONES: dict[str, Outcome] = {
-    "POS SUP": "pos.accuracy.sup",
-    "POS ZS": "pos.accuracy.zs",
-    "most frequent tag": "pos.accuracy.chance",
-    "words, layer 2": "contextual.words@2",
-}
 FLOORS = "floors"
 OF_FLOORS: dict[str, Outcome] = {
     "POS SUP": "pos.accuracy.sup",
@@ -147,7 +141,7 @@ OUTCOMES: dict[str, Sequence[Outcome]] = {
     LABORATORY: list(OF_LABORATORY.values()),
     LANGUAGES: list(OF_LANGUAGES.values()),
     BILINGUAL: list(OF_BILINGUAL.values()),
-    CLONES: list(OF_CLONES.values()),
+    CLONES: list(OF_LANGUAGES.values()),
     METHODS: [*OF_METHODS.values(), *WITH_ZERO_SHOT.values(), "pos.accuracy.delta", *BY_LAYER],
     IMPOSSIBLE: list(OF_IMPOSSIBLE.values()),
     FLOORS: list(OF_FLOORS.values()),
