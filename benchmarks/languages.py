@@ -19,7 +19,7 @@ from pathlib import Path
 from measure import Report, Settings, Spread, Usage, alternate, derivlang, script
 
 _LEAST = 0.95
-_STEPS = 400  # of 100 MB; fewer of less
+_STEPS = 2_000  # of 100 MB; fewer of less
 _FEW = 20
 _COUNTED = 20_000  # steps whose rows are counted
 _NUMBERS = (2, 10)

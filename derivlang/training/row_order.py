@@ -53,7 +53,7 @@ def row_numbers(what: str, seed: int, n: int, begin: int, end: int) -> Int64:
     return out
 
 
-@lru_cache(maxsize=4)  # of the streams of a step
+@lru_cache(maxsize=128)  # of every language of a step: 8 bytes of a row, whose sub-words have some 256
 def _sorted(what: str, seed: int, n: int, epoch: int) -> Int64:
     draws = draw(text_key(f"{what}|seed={seed}"), np.full(n, epoch, np.uint64), np.arange(n))
     return np.argsort(draws, kind="stable")
