@@ -142,6 +142,7 @@ def test_names_of_the_first_version_of_ud_stay_whole(tmp_path: Path) -> None:
     [
         ("Le café ferme.\n".encode(), "latin-1", "the file is UTF-8, but the encoding is latin-1"),
         ("\ufeffFirst words.\n".encode(), "cp1252", "the file is UTF-8, but the encoding is cp1252"),
+        ("ذهب الولد إلى البيت.\n".encode("cp1256"), "latin-1", "not in Latin letters, which latin-1 is for"),
         (b"A line.\nIt\x92s \x93fine\x94.\n", "latin-1", ":2: latin-1 has the control character U+0092 there"),
     ],
 )
@@ -151,8 +152,14 @@ def test_text_of_another_encoding_is_not_read_as_one_byte_a_letter(
     path = tmp_path / "a.txt"
     path.write_bytes(content)
     assert said in run("make", "--t", "inv", path, "--encoding", encoding, "-o", tmp_path / "out", code=1).err
+    right = "cp1256" if "Latin" in said else "cp1252"
     path.write_bytes(content.replace(b"caf\xc3\xa9", b"caf\xe9").replace(b"\x92", b"'").removeprefix(b"\xef\xbb\xbf"))
-    run("make", "--t", "inv", path, "--encoding", "cp1252", "-o", tmp_path / "out")
+    run("make", "--t", "inv", path, "--encoding", right, "-o", tmp_path / "out")
+
+
+def test_dashes_and_quotation_marks_are_no_letters_of_another_script(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("He left.\n———\n“——” he said.\n", "cp1252")
+    run("make", "--t", "inv", tmp_path / "a.txt", "--encoding", "cp1252", "-o", tmp_path / "out")
 
 
 def test_lists_of_sentences_are_no_words(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Text of another encoding as UTF-8, and the errors for bytes that are not of the encoding.
 
-Where each letter has one byte, UTF-8 is refused: in latin-1 it would come out garbled, "Le café" as "Le cafÃ©".
+Where each letter has one byte, what is not of the encoding is refused at its first letters: as latin-1, "Le café" in
+UTF-8 would come out as "Le cafÃ©", and Arabic in cp1256 as accented letters.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+import unicodedata
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,6 +19,8 @@ from derivlang.core.errors import DataError
 AT_ONCE = 1 << 16  # bytes that are recoded at a time
 _UPPER = bytes(range(128, 256))
 _NO_ASCII = re.compile(b"[\x80-\xff]+")
+_LETTERS = re.compile(b"[\xc0-\xff]+")  # beyond ASCII, in latin-1 and its like: dashes and quotation marks are below
+_NOT_LATIN = "cp1251 (Russian), cp1256 (Arabic) or shift_jis (Japanese)"
 _CUT = ("unexpected end of data", "incomplete multibyte sequence", "truncated data")  # reasons of Python's decoders
 _C1 = re.compile("[\x80-\x84\x86-\x9f]")  # U+0085 ends lines in some files
 
@@ -31,7 +35,9 @@ class Recoded(io.RawIOBase):
         self._line, self._read = 1, 0
         upper = _UPPER.decode(encoding, "replace")
         self._one_byte = len(upper) == len(_UPPER) and upper.count("\ufffd") < 64  # a letter has
-        self._may_be_utf8 = self._one_byte
+        letters = [unicodedata.name(letter, "") for letter in upper if letter.isalpha()]
+        self._latin = 2 * sum(name.startswith("LATIN") for name in letters) > len(letters)
+        self._checked = not self._one_byte
 
     def readable(self) -> bool:
         return True
@@ -41,8 +47,8 @@ class Recoded(io.RawIOBase):
             raw = self._stream.read(AT_ONCE)
             self._read += len(raw)
             state = self._decoder.getstate()  # the byte order, among others
-            if self._may_be_utf8 and not raw.isascii():
-                self._check_no_utf8(raw)
+            if not self._checked and not raw.isascii():
+                self._check(raw)
             try:
                 text = self._decoder.decode(raw, final=not raw)
                 self._left = text.encode()
@@ -68,19 +74,20 @@ class Recoded(io.RawIOBase):
         self._left = self._left[n:]
         return n
 
-    def _check_no_utf8(self, raw: bytes) -> None:
-        """Raise DataError if a block that is not ASCII is UTF-8: text with one byte a letter hardly ever is."""
-        self._may_be_utf8 = False
+    def _check(self, raw: bytes) -> None:
+        """Raise DataError if the first block with letters beyond ASCII is UTF-8, or not in the encoding's script."""
+        self._checked = True
         try:
             codecs.utf_8_decode(raw, "strict", False)
         except UnicodeDecodeError:
-            return
-        raise DataError(
-            f"the file is UTF-8, but the encoding is {self._encoding}",
-            where=str(self._path),
-            fix="pass --encoding utf-8; if other files of the source are not UTF-8, convert them",
-            id="encoding",
-        )
+            if not self._latin or not _has_no_latin(_LETTERS.findall(raw)):
+                return
+            found = f"its words are not in Latin letters, which {self._encoding} is for"
+            fix = f"pass the file's own --encoding, such as {_NOT_LATIN}, or convert the file"
+        else:  # text with one byte a letter hardly ever is
+            found = f"the file is UTF-8, but the encoding is {self._encoding}"
+            fix = "pass --encoding utf-8; if other files of the source are not UTF-8, convert them"
+        raise DataError(found, where=str(self._path), fix=fix, id="encoding")
 
     def _lines_before(self, error: UnicodeDecodeError, raw: bytes, state: Any) -> int:
         """Return the number of line ends in a block before the byte that cannot be decoded.
@@ -107,13 +114,17 @@ def _is_utf8(line: bytes) -> bool:
     return False
 
 
+def _has_no_latin(runs: list[bytes]) -> bool:
+    """Return whether whole words, and not single letters, are beyond ASCII. runs: of bytes beyond it."""
+    return 4 * sum(len(run) > 2 for run in runs) > len(runs)
+
+
 def undecodable(path: Path, encoding: str, error: UnicodeDecodeError, offset: int, line: int) -> DataError:
     """Return the error. offset: where `error.object` begins in the file. line: of the byte."""
     offset += error.start
     likely = "cp1252" if error.object[error.start] in range(0x80, 0xA0) else "latin-1"
-    runs = _NO_ASCII.findall(error.object)
-    if 4 * sum(len(run) > 2 for run in runs) > len(runs):  # whole words: the letters are not Latin ones
-        likely = "cp1251 (Russian), cp1256 (Arabic) or shift_jis (Japanese)"
+    if _has_no_latin(_NO_ASCII.findall(error.object)):
+        likely = _NOT_LATIN
     fix = f"pass the file's own --encoding, such as {likely}, or convert the file"
     if error.end == len(error.object) and error.reason in _CUT:
         fix = f"the file ends inside a character if it is {encoding}: copy or download it again; otherwise {fix}"
