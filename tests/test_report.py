@@ -210,9 +210,9 @@ def test_the_floor_of_a_language_is_its_own() -> None:
 
 
 def test_a_report_of_runs_without_an_evaluation_has_their_losses(tmp_path: Path) -> None:
-    for objective, parts in (("mlm", {"mlm": 2.0}), ("align-mlm", {"mlm": 2.5, "align": -0.5})):
+    for objective, parts in (("mlm", {"mlm": 2.0}), ("align-mlm", {"mlm": 1.5, "align": -0.5})):
         for seed in (1, 2):
-            result = {"loss": 2.0 + seed, "parts": parts, "steps": 1000}
+            result = {"loss": sum(parts.values()) + seed, "parts": parts, "steps": 1000}
             runs.run(tmp_path / f"{objective}.{seed}", objective=objective, seed=seed, evaluated=False,
                      facts={"result": result})  # fmt: skip
     found = derivlang.scores(*sorted(tmp_path.iterdir()))
@@ -223,6 +223,8 @@ def test_a_report_of_runs_without_an_evaluation_has_their_losses(tmp_path: Path)
     report(found, tmp_path / "report")
     page = text_of(tmp_path / "report")
     assert "mlm 3.50 3.00, 4.00, n=2" in page
+    assert "align-mlm 2.50 2.00, 3.00, n=2" in page
+    assert "the best objective" not in page  # the losses are sums of other parts
     assert "not evaluated" in page
     runs.run(tmp_path / "evaluated")
     assert "training" not in set(derivlang.scores(*sorted(tmp_path.glob("*[12]")), tmp_path / "evaluated")["task"])

@@ -129,7 +129,10 @@ class _Collection:
         of_run = {"study": study, "run": run, "fingerprint": facts["fingerprint"], "seed": facts["seed"]}
         if losses := (facts.get("result") or {}).get("parts"):
             losses = {"loss": facts["result"]["loss"], **losses}
-            columns = [Column(name, unit="nats", better="down", formula="", headline=name == "loss") for name in losses]
+            columns = [  # objectives sum other parts, so a smaller sum says nothing
+                Column("loss", unit="nats", better="", formula="", headline=True),
+                *(Column(name, unit="nats", better="down", formula="") for name in losses if name != "loss"),
+            ]
             table = table_of(_TRAINING, columns, [Score(name, value=value) for name, value in losses.items()])
             of_model = {"weights": facts.get("weights") or "", "version": "", "step": facts["result"]["steps"]}
             self.losses.append(_with_columns(table, {**of_run, **of_model}, _settings(facts), levels))
