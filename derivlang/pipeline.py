@@ -23,6 +23,7 @@ from derivlang.core.batch import Batch, groups, join_sentences, realign, reorder
 from derivlang.core.errors import DerivlangError, UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, chooses
+from derivlang.core.messages import warn
 from derivlang.core.order import Order
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.plugins import plug_in_errors
@@ -142,6 +143,18 @@ class Pipeline:
     def then(self, after: Pipeline) -> Pipeline:
         """Return the pipeline that applies this one, then `after`."""
         return Pipeline(self.transforms + after.transforms)
+
+    def after(self, stored: str | None, files: FilePolicy) -> Pipeline:
+        """Return the pipeline of a derived source, then this one. stored, files: the spec of the source, or None.
+
+        Warn if the source has these transforms already: trans and inv, for example, undo themselves.
+        """
+        if stored is None:
+            return self
+        first = Pipeline.parse(stored, files=files)
+        if first.transforms[-len(self.transforms) :] == self.transforms:
+            warn(f"the source is derived by {self} already; this derives it by {self} once more")
+        return first.then(self)
 
     def files_to_keep(self, *, fitted: bool = True) -> dict[str, bytes]:
         """Return the content of the files that are needed to derive again, by name: grammars, for example.

@@ -387,6 +387,21 @@ def test_held_out_entries_and_listed_noise(corpus: Path, tmp_path: Path) -> None
     assert not (tmp_path / "d.heldout.tsv").exists()
 
 
+def test_transforms_that_a_derived_source_has_already_are_named(corpus: Path, tmp_path: Path) -> None:
+    run("make", "--t", "trans,inv", corpus, "-o", tmp_path / "set")
+    said = run("dict", "--t", "trans,inv", tmp_path / "set", "-o", tmp_path / "d.tsv").err
+    assert "warning: the source is derived by trans,inv already; this derives it by trans,inv once more" in said
+    assert "warning" not in run("dict", tmp_path / "set", "-o", tmp_path / "e.tsv").err
+    assert "warning" not in run("make", "--t", "inv:final=move", tmp_path / "set", "-o", tmp_path / "other").err
+
+
+def test_words_without_a_translation_count_as_running_words(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("the dog saw the cat\n", "utf-8")
+    (tmp_path / "en-fr.txt").write_text("dog chien\nthe le\n", "utf-8")
+    result = dictionary(tmp_path / "a.txt", tmp_path / "d.tsv", spec=f"lex:{tmp_path / 'en-fr.txt'}")
+    assert (result["types"], result["coverage_types"], result["coverage_tokens"]) == (2, 100.0, 60.0)
+
+
 def test_by_mass(corpus: Path, tmp_path: Path) -> None:
     result = dictionary(corpus, tmp_path / "m.tsv", "--coverage", 30, "--by", "mass")
     assert 30 <= result["coverage_tokens"] < 60

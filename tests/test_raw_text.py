@@ -32,6 +32,7 @@ ENGLISH = (
         (FRENCH, ("--lang", "en"), False),
         (FRENCH, ("--words", "space"), False),
         (FRENCH[:200], (), False),  # too little to judge by
+        ("Привет, мир. Как дела?\n", (), True),
         (ENGLISH, (), False),
     ],
 )
@@ -58,6 +59,10 @@ def test_wrapped_lines_are_told(tmp_path: Path) -> None:
     for text, told in ((wrapped, True), (ENGLISH * 3, False), (textwrap.fill(words, 30), False)):
         ran = run("make", "--t", "inv", written(tmp_path / "a.txt", text), "-o", tmp_path / "out", "--force")
         assert ("look wrapped at one width" in ran.err) == told
+    (tmp_path / "folder").mkdir()
+    written(tmp_path / "folder" / "a.txt", "One line.\n")
+    written(tmp_path / "folder" / "b.txt", wrapped)
+    assert "b.txt: the lines look wrapped" in run("make", "--t", "inv", tmp_path / "folder", "-o", tmp_path / "f").err
     (tmp_path / "FILE").write_bytes(wrapped.replace("\n", "\r\n").encode())
     ran = run("make", "--t", "inv", written(tmp_path / "a.txt", wrapped), "-o", tmp_path / "out", "--force")
     command = ran.err.partition("of each paragraph: ")[2].splitlines()[0]

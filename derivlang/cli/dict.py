@@ -29,11 +29,11 @@ class _Dictionary(HeadedCommand):
 
 
 def _show(asked: MakeDictionary, result: dict[str, Any]) -> None:
-    pairs, words = counted(result["pairs"], "pair"), counted(result["entries"], "word")
-    types = counted(result["types"], "type")
+    pairs, words = counted(result["pairs"], "pair"), counted(result["entries"], "chosen word")
+    of_types, of_tokens = result["coverage_types"], result["coverage_tokens"]
     lines = [
-        f"{place_of(result['out'])}: {pairs} of {words}, "
-        f"{result['coverage_types']} % of {types}, {result['coverage_tokens']} % of running words"
+        f"{place_of(result['out'])}: {pairs} of {words}, {of_types:.1f} % of {result['types']:,} with a translation, "
+        f"{of_tokens:.1f} % of running words"
     ]
     more = (("heldout", "entries held out"), ("noise", "wrong pairs"), ("left_out", _LEFT_OUT))
     lines += [f"{result[name]:,} {what}" for name, what in more if result[name]]

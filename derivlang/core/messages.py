@@ -72,7 +72,7 @@ _ARGUMENTS = {
     "--t": "spec",
 }
 # Values that messages give an option. Commands (`derivlang make --answers atomic`) stay as they are.
-_VALUE = r"(?: (?P<value>(?:FILE|xx|ja|th|zh|unicode|space|stanza|spacy)\b[^\s,;)]*))?"
+_VALUE = r"(?: (?P<value>(?:FILE|xx|ja|th|zh|unicode|space|stanza|spacy|token|word|tsv|DIR)\b[^\s,;)]*))?"
 
 
 def in_python(text: str, arguments: Mapping[str, str] = _ARGUMENTS) -> str:

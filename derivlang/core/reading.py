@@ -106,7 +106,7 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate, s
     column = conform(whole(table[name]), pa.string(), name, lambda row: where(row, None))
     if column.null_count:
         row = int(np.flatnonzero(to_numpy(column.is_null()))[0])
-        raise LayerError(f"no text in {name}", where=where(row, None), id="null-text")
+        raise LayerError(f"no text in {name}", where=where(row, None), fix="leave the row out", id="null-text")
     new = np.ones(len(column), bool)
     if shares:
         new[1:] = to_numpy(pc.not_equal(column[1:], column[:-1]))

@@ -66,8 +66,7 @@ def job_of(
         corpus = find(request)
     if request.source and corpus.format == "derived" and located(request.source).resolve() == options.out.resolve():
         raise over_own_source()
-    if corpus.spec is not None:
-        pipeline = Pipeline.parse(corpus.spec, files=corpus.spec_files).then(pipeline)
+    pipeline = pipeline.after(corpus.spec, corpus.spec_files)
     if options.workers > 1:
         pipeline.check_keyed("more than one process", "--workers")
     if corpus.format == "derived":

@@ -41,7 +41,7 @@ class Splitting:
 
     def __init__(self, splitter: Splitter):
         self._raw = splitter.mode != "space"
-        self._undivided = Undivided(splitter.divides, strict=self._raw)
+        self._undivided = Undivided(splitter)
         self._words = lru_cache(_MOST_PIECES)(splitter.words)
 
     def texts(

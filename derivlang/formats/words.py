@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -93,13 +93,13 @@ def language_of(text: str) -> Unspaced | None:
 class Undivided:
     """Finds undivided lines among the lines that a splitter has read.
 
-    divides: codes of the languages whose words the splitter finds without spaces. strict: whether undivided lines are
-    an error if they are half of all or more; fewer are a warning. Otherwise only half or more are a warning: words
-    that are divided by spaces were divided by the user.
+    Lines are an error if they are half of all or more; fewer are a warning. If the splitter only divides at spaces,
+    half or more are a warning, and fewer nothing: words that are divided by spaces were divided by the user.
     """
 
-    def __init__(self, divides: Sequence[str], *, strict: bool):
-        self._divides, self._strict = divides, strict
+    def __init__(self, splitter: Splitter):
+        self._divides, self._strict = splitter.divides, splitter.mode != "space"
+        self._instead = "" if splitter.mode == "spacy" else f"leave out --words {splitter.mode} and "
         self._warned = False
         self._lines = self._undivided = 0
 
@@ -142,19 +142,17 @@ class Undivided:
             raise DataError(
                 f"the words of {language.name} text are not divided: {shown!r} would stay as it is",
                 where=place(int(undivided[0])) if place else None,
-                fix=f"{language.rules}; if each line is one word, --words space says so",
+                fix=f"{self._how(language)}; if each line is one word, --words space says so",
                 id="undivided-text",
             )
         self._warned = True
-        how = (
-            language.rules
-            if self._strict or language.code not in WITH_RULES
-            else f"not --words space: {language.rules}"
-        )
         warn(
             f"the words of {counted(len(undivided), 'line')} of {language.name} text are not divided, "
-            f"such as {shown!r}; to divide them, {how}"
+            f"such as {shown!r}; to divide them, {self._how(language)}"
         )
+
+    def _how(self, language: Unspaced) -> str:
+        return (self._instead if language.code in WITH_RULES else "") + language.rules
 
     def _figures_of(self, piece: str) -> tuple[int, int, int]:
         """Return the letters of languages without spaces, all letters, and a bound for the first.

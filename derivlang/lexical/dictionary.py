@@ -23,6 +23,7 @@ from derivlang.core.arrays import Int64, expand_ranges, lengths_of
 from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.keys import draw, hash_types, text_key
+from derivlang.core.lexicon import special_types
 from derivlang.core.messages import warn
 from derivlang.core.policies import warn_of_unused
 from derivlang.core.seal import sealed
@@ -77,9 +78,9 @@ def make_dictionary(
     The file is held meanwhile: another process that makes it with other options is refused.
 
     Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "left_out"}:
-    numbers of lines, vocabulary entries and chosen entries; percentages of types and of running words in the file;
-    numbers of held-out entries, of wrong pairs and of chosen pairs that the format cannot hold. Raise DerivlangError
-    without leaving partial files.
+    numbers of lines, of words with a translation and of chosen ones; percentages of these and of running words in the
+    file; numbers of held-out entries, of wrong pairs and of chosen pairs that the format cannot hold. Raise
+    DerivlangError without leaving partial files.
     """
     _check(options)
     with held_file(options.out, f"dict of {request.source}", spec, request, options, warn=warn):
@@ -144,12 +145,13 @@ def _make(
         files[heldout_name(options.out)] = written(held, held_numbers, kind)
         left_out += n
     covered = {word: n for (word, _), n in zip(pairs, numbers, strict=True)}
+    running = entries.counts if options.level == "token" else counts[~special_types(types)]
     result = {
         "pairs": len(pairs),
         "types": len(entries),
         "entries": len(parts.chosen),
         "coverage_types": round(100 * len(covered) / len(entries), 4),
-        "coverage_tokens": round(100 * sum(covered.values()) / max(int(entries.counts.sum()), 1), 4),
+        "coverage_tokens": round(100 * sum(covered.values()) / max(int(running.sum()), 1), 4),
         "heldout": len(parts.heldout),
         "noise": len(wrong),
         "left_out": left_out,
@@ -284,13 +286,14 @@ def _fitting(
 
 def _pipeline(spec: str | None, corpus: Corpus) -> Pipeline:
     """Return the source's own pipeline followed by `spec`. Raise UsageError if no transform changes words."""
-    own = [] if corpus.spec is None else [Pipeline.parse(corpus.spec, files=corpus.spec_files)]
-    parsed = own + ([] if spec is None else [Pipeline.parse(spec)])
-    if not parsed:
+    if spec is not None:
+        pipeline = Pipeline.parse(spec).after(corpus.spec, corpus.spec_files)
+    elif corpus.spec is not None:
+        pipeline = Pipeline.parse(corpus.spec, files=corpus.spec_files)
+    else:
         raise UsageError(
             "a dictionary needs a pair of languages", where="--t", fix="give --t trans, or a derived set", id="no-pair"
         )
-    pipeline = parsed[0] if len(parsed) == 1 else parsed[0].then(parsed[1])
     if not any(t.has_lexicon for t in pipeline.transforms):
         raise UsageError(
             f"{pipeline} changes no word: there is nothing to translate",

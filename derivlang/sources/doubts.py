@@ -40,6 +40,7 @@ _BY_CHANCE = 3  # expected misfits, above which none at all is unlikely (5 %)
 # Words of which any English text of some length has many; other languages in Latin letters have hardly one of them.
 _ENGLISH = frozenset("the and to that it with you he she they this are not from have my".split())
 _FEWEST, _LEAST = 50, 0.02  # different words to judge by, and the share of English ones below which it is in doubt
+_LAST_LATIN = "\u024f"  # of the blocks that hold nearly all letters of Latin script
 _WRAPPED_LINES, _WIDTHS = 20, range(40, 101)  # lines to judge by, and the widths at which people wrap
 _RAGGED = 15  # characters by which a wrapped line is shorter than the widest, as the next word does not fit
 _MOST = 0.8  # of the lines
@@ -249,7 +250,10 @@ def _parts(texts: pa.Array) -> pa.Array:
 
 
 def is_not_english(texts: Sequence[str]) -> bool:
-    """Return whether texts have hardly any of the most frequent words of English."""
+    """Return whether most letters are of other scripts, or hardly a word is one of the most frequent of English."""
+    letters = [letter for text in texts for letter in text if letter.isalpha()]
+    if 2 * sum(letter > _LAST_LATIN for letter in letters) > len(letters):
+        return True
     words = [word.lower() for text in texts for word in text.split()]
     return len(set(words)) >= _FEWEST and sum(word in _ENGLISH for word in words) < _LEAST * len(words)
 

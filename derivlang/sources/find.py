@@ -216,17 +216,18 @@ def _language_of(files: Iterable[Path]) -> str:
 
 
 def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
-    """Warn of raw text that is hardly English but divided as such, and of wrapped lines."""
+    """Warn of raw text that is hardly English but divided as such, and of wrapped lines, in the largest file."""
+    part = max(corpus.parts, key=lambda one: one.path.stat().st_size)
     with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
         names = [side.text or "text" for side in corpus.schema.sides if side.words is None]
-        few = list(tables(corpus, corpus.parts[0], encoding=request.encoding, limit=_FEW))
+        few = list(tables(corpus, part, encoding=request.encoding, limit=_FEW))
         texts = [text or "" for rows in few for name in names for text in rows.table[name].to_pylist()]
         by_rules = request.lang is None and request.words in (None, "spacy") and corpus.words == "spacy"
         if by_rules and is_not_english(texts):
-            warn(f"{corpus.name}: hardly a word is English, but it is divided as English; --lang names its language")
+            warn(f"{part.name}: hardly a word is English, but it is divided as English; --lang names its language")
         if corpus.schema.running and is_wrapped(texts):
             warn(
-                f"{corpus.name}: the lines look wrapped at one width, but each is a paragraph of its own; to join the "
+                f"{part.name}: the lines look wrapped at one width, but each is a paragraph of its own; to join the "
                 "lines of each paragraph: tr -d '\\r' < FILE | awk 'NF {printf \"%s \", $0; next} {print \"\"}' > NEW"
             )
 

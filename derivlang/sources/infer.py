@@ -270,10 +270,14 @@ def _advice(
 
 
 def _lists_in_objects(types: Mapping[str, pa.DataType]) -> list[str]:
-    """Return the lists of strings in objects, and in lists of these: {"doc": {"tokens": ["Ann"]}} -> ["doc.tokens"]."""
+    """Return the lists of strings in objects, and strings in lists of objects.
+
+    {"doc": {"tokens": ["Ann"]}} -> ["doc.tokens"]      {"tokens": [{"form": "Ann"}]} -> ["tokens.form"]
+    """
     kinds = {name: kind.value_type if is_list(kind) else kind for name, kind in types.items()}
     objects = {name: kind for name, kind in kinds.items() if pa.types.is_struct(kind) and not has_translations(kind)}
-    return [f"{name}.{inner.name}" for name, kind in objects.items() for inner in kind if is_string_list(inner.type)]
+    return [f"{name}.{inner.name}" for name, kind in objects.items() for inner in kind
+            if is_string_list(inner.type) or (is_list(types[name]) and is_string(inner.type))]  # fmt: skip
 
 
 def _with_nli(field: Field, kind: pa.DataType, sample: pa.Table | None) -> Field:
