@@ -77,7 +77,7 @@ def derive(
     spec: str | Pipeline,
     *,
     words: Mode | None = None,
-    language: str = "en",
+    lang: str = "en",
     sentences: Rule = "marks",
     lexicon: Path | str | None = None,
     parser: str | None = None,
@@ -89,9 +89,9 @@ def derive(
     text: raw text, or a list of the words of one text. White space inside of such a word may only be a no-break space,
     or stand between digits (`20 000`, as in treebanks): a list of sentences is refused. spec: the transforms, or a
     pipeline of them. words: how to split raw text, "spacy" (default), "unicode", or "space" for tokenised text.
-    language: of the text, for spaCy's tokenizer and the parser. sentences: how sentences are split. lexicon: a saved
-    lexicon.tsv, needed if the spec keeps some of the types. parser: finds the trees that `syn` needs (default: the
-    bundled one of the language).
+    lang: language of the text, for spaCy's tokenizer and the parser. sentences: how sentences are split. lexicon: a
+    saved lexicon.tsv, needed if the spec keeps some of the types. parser: finds the trees that `syn` needs (default:
+    the bundled one of the language).
 
     Raises UsageError for a bad spec or argument, for a list of texts, or a missing lexicon or parser; DataError for an
     empty word or a text that cannot be encoded.
@@ -101,10 +101,10 @@ def derive(
     >>> derive(["Hello,", "world!"], "inv").text
     'world! Hello,'
     """
-    deriver = Deriver(spec, language=language, sentences=sentences, lexicon=lexicon, parser=parser)
-    _warn_of_language(deriver.pipeline, language, words if isinstance(text, str) else "space")
+    deriver = Deriver(spec, language=lang, sentences=sentences, lexicon=lexicon, parser=parser)
+    _warn_of_language(deriver.pipeline, lang, words if isinstance(text, str) else "space")
     if isinstance(text, str):
-        splitting = Splitting(Splitter("spacy" if words is None else words, language))
+        splitting = Splitting(Splitter("spacy" if words is None else words, lang))
         with parse_errors("derive", "text"):
             batch = _running([text], splitting)
     elif isinstance(text, Sequence) and not isinstance(text, bytes | bytearray | memoryview):
@@ -123,7 +123,7 @@ def derive_lines(
     spec: str | Pipeline,
     *,
     words: Mode | None = None,
-    language: str = "en",
+    lang: str = "en",
     sentences: Rule = "marks",
     lexicon: Path | str | None = None,
     parser: str | None = None,
@@ -137,9 +137,7 @@ def derive_lines(
     """
     rows = (line.rstrip("\n") for line in lines)
     chunks = iter(lambda: list(islice(rows, _CHUNK)), [])
-    texts = derive_chunks(
-        chunks, spec, words=words, language=language, sentences=sentences, lexicon=lexicon, parser=parser
-    )
+    texts = derive_chunks(chunks, spec, words=words, lang=lang, sentences=sentences, lexicon=lexicon, parser=parser)
     while True:
         with errors_in_python():
             chunk = next(texts, None)
@@ -153,7 +151,7 @@ def derive_chunks(
     spec: str | Pipeline,
     *,
     words: Mode | None = None,
-    language: str = "en",
+    lang: str = "en",
     sentences: Rule = "marks",
     lexicon: Path | str | None = None,
     parser: str | None = None,
@@ -168,9 +166,9 @@ def derive_chunks(
     >>> [[text.text for text in chunk] for chunk in derive_chunks([["Go !", "Who ? Me !"]], "inv")]
     [['Go !', 'Who ? Me !']]
     """
-    deriver = Deriver(spec, language=language, sentences=sentences, lexicon=lexicon, parser=parser)
-    _warn_of_language(deriver.pipeline, language, words)
-    splitter = Splitter("spacy" if words is None else words, language)
+    deriver = Deriver(spec, language=lang, sentences=sentences, lexicon=lexicon, parser=parser)
+    _warn_of_language(deriver.pipeline, lang, words)
+    splitter = Splitter("spacy" if words is None else words, lang)
     for lines in chunks:
         with parse_errors("derive", "text"):
             batch = _running(lines, Splitting(splitter))

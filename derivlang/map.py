@@ -99,7 +99,7 @@ def map_dataset(
     *,
     lexicon: Path | str | None = None,
     words: Mode = "spacy",
-    language: str = "en",
+    lang: str = "en",
     policies: Policies | None = None,
     sentences: Rule = "marks",
     repair_tags: bool = False,
@@ -108,7 +108,7 @@ def map_dataset(
     """Derive a Dataset, DatasetDict or IterableDataset; the rows and columns are those that `make` writes.
 
     columns: which columns hold words, text and tags (default: by name and type). lexicon: a saved lexicon.tsv, needed
-    if the spec keeps some of the types. words: how raw text is split into words. language: of the text, for the
+    if the spec keeps some of the types. words: how raw text is split into words. lang: language of the text, for the
     splitter and the parser. policies, sentences, repair_tags: as the options of `make`. parser: finds the trees that
     `syn` needs (default: the bundled one of the language). The column `document` counts rows; the reference page on
     columns describes the others.
@@ -156,19 +156,19 @@ def map_dataset(
     parser_name, contents = None, f"{pipeline.fingerprint(saved)} {OUTPUT_VERSION} {RULE_VERSION}"
     is_raw = any(side.words is None for side in schema.sides)
     if is_raw:
-        contents = f"{contents} {Splitter(words, language)}"
+        contents = f"{contents} {Splitter(words, lang)}"
     if pipeline.needs_trees and not schema.has_trees:
-        trees = find_parser(parser, language)
+        trees = find_parser(parser, lang)
         parser_name, schema, contents = trees.name, replace(schema, parsed=True), f"{contents} {trees.fingerprint}"
     elif parser is not None:
         raise unused_parser("the set has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees")
     warn_of_unused("the set", schema, policies, warn, repair_tags=repair_tags)
     if words != "spacy" and not is_raw:
         warn("the set has words, not raw text, so words= has no effect")
-    if language != "en" and not (is_raw and words == "spacy") and parser_name is None:
-        warn("neither spaCy's tokenizer nor a parser reads the set, so language= has no effect")
+    if lang != "en" and not (is_raw and words == "spacy") and parser_name is None:
+        warn("neither spaCy's tokenizer nor a parser reads the set, so lang= has no effect")
     made = pipeline.stored, saved, schema, types, layout
-    recipe = _Recipe(*made, words, language, policies, sentences, repair_tags, parser_name, contents)
+    recipe = _Recipe(*made, words, lang, policies, sentences, repair_tags, parser_name, contents)
     size: int | None = _BATCH
     if policies.answers == "atomic" and answered_side(schema) is not None:
         if _is_stream(dataset):

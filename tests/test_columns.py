@@ -467,7 +467,7 @@ def test_an_option_about_missing_labels_is_told(option: str, tmp_path: Path) -> 
     words = datasets.Dataset.from_dict({"tokens": [["a", "b"]]})
     unused: dict[str, dict[str, Any]] = {
         "words=": {"words": "unicode"},
-        "language=": {"language": "de"},
+        "lang=": {"lang": "de"},
         r"Columns\(tags=\)": {"columns": Columns(tags=("O", "B-PER"))},
     }
     for name, option in unused.items():
@@ -490,7 +490,7 @@ def test_options_about_text_without_text(tmp_path: Path) -> None:
     [
         ({"body": ["a b"]}, {}, "Columns(texts=['body'])"),
         ({"tokens": [["a", "b", "c"]], "ner_tags": [["I-PER", "O", "B-PER"]]}, {}, "repair_tags=True"),
-        ({"text": ["a b"]}, {"language": "nope"}, "words='unicode'"),
+        ({"text": ["a b"]}, {"lang": "nope"}, "words='unicode'"),
     ],
 )
 def test_map_advises_arguments(data: dict[str, Any], options: dict[str, Any], advice: str) -> None:
@@ -503,9 +503,9 @@ def test_map_advises_arguments(data: dict[str, Any], options: dict[str, Any], ad
 @pytest.mark.parametrize(
     ("spec", "options", "advice"),
     [
-        ("inv", {"language": "nope"}, "pass language='xx' for rules that fit most alphabets, or words='unicode' or"),
+        ("inv", {"lang": "nope"}, "pass lang='xx' for rules that fit most alphabets, or words='unicode' or"),
         ("inv", {"parser": "english"}, "parser: inv needs no trees [unused-option]\n  leave parser= out"),
-        ("syn:fr", {"language": "de"}, "parser='stanza', parser='spacy:NAME', or a folder made by `derivlang parser"),
+        ("syn:fr", {"lang": "de"}, "parser='stanza', parser='spacy:NAME', or a folder made by `derivlang parser"),
         ("trans:overlap=25", {}, "pass a saved one: lexicon='FILE'; `make` saves lexicon.tsv"),
     ],
 )
@@ -515,7 +515,7 @@ def test_python_advises_arguments_and_commands_options(spec: str, options: dict[
             function(data, spec, **options)
         assert advice in str(caught.value)
         assert "--" not in str(caught.value)
-    lang = ["--lang", options["language"]] if "language" in options else []
+    lang = ["--lang", options["lang"]] if "lang" in options else []
     for command in ("derive", "show") if "parser" not in options else ():
         told = run(command, "--t", spec, *lang, "a b", code=2).err.replace(spec, "")
         assert "--" in told

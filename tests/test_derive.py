@@ -55,12 +55,12 @@ def test_a_language_that_nothing_reads_is_told() -> None:
     cases: list[tuple[Any, Any]] = [(["Hello"], None), ("Hello", "unicode"), ("Hello", "space")]
     for text, words in cases:
         with pytest.warns(DerivlangWarning, match="the language 'de' has no effect"):
-            derivlang.derive(text, "inv", words=words, language="de")
+            derivlang.derive(text, "inv", words=words, lang="de")
     with pytest.warns(DerivlangWarning, match="the language 'de' has no effect"):
-        list(derive_chunks([["Hello"]], "inv", words="space", language="de"))
-    with pytest.raises(DerivlangError, match="pass language='xx'"):
-        list(derivlang.derive_lines(["Hello"], "inv", language="qq"))
-    derivlang.derive("Hello", "inv", language="de")
+        list(derive_chunks([["Hello"]], "inv", words="space", lang="de"))
+    with pytest.raises(DerivlangError, match="pass lang='xx'"):
+        list(derivlang.derive_lines(["Hello"], "inv", lang="qq"))
+    derivlang.derive("Hello", "inv", lang="de")
 
 
 def test_the_lines_of_a_string_are_those_of_a_file(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_real_text_is_derived_as_make_derives_it(spec: str, language: str, tmp_p
         documents[row["document"]] += row["tokens"]
     assert len(lines) > 25
     for line, words in zip(lines, documents, strict=True):
-        assert derivlang.derive(line, spec, language=language).words == words
+        assert derivlang.derive(line, spec, lang=language).words == words
 
 
 def test_a_list_of_strings_is_words() -> None:
@@ -120,7 +120,7 @@ def test_no_words(text: str) -> None:
         ("a", {"words": "word"}, UsageError, "there is no word splitter 'word'"),
         ("a", {"words": ""}, UsageError, "there is no word splitter ''"),
         ("a", {"sentences": "lines"}, UsageError, "there is no sentence rule 'lines'"),
-        ("a", {"language": "tlh"}, UsageError, "tlh"),
+        ("a", {"lang": "tlh"}, UsageError, "tlh"),
         ("a", {"lexicon": "/no/such/lexicon.tsv"}, DataError, "lexicon"),
         ("a", {"spec": None}, UsageError, "not None"),
         ("a", {"spec": "\ud800"}, UsageError, "is not text"),
@@ -140,7 +140,7 @@ def test_show_takes_raw_text() -> None:
     german = "Wie geht's? z.B. so."
     assert (
         run("show", "--t", "inv", "--lang", "de", german, "--json").json["source"]
-        == derivlang.derive(german, "inv", language="de").source
+        == derivlang.derive(german, "inv", lang="de").source
         != derivlang.derive(german, "inv").source
     )
 

@@ -51,7 +51,7 @@ class _DeriveText(Command[None], LexiconOption, SentenceRule, ParserOption):
 
         lines = _lines_as_they_come(sys.stdin.buffer) if self.text == "-" else iter([self.text.split("\n")])
         derived = derive_chunks(
-            lines, self.spec, words=self.words, language=self.lang, sentences=self.sentences,
+            lines, self.spec, words=self.words, lang=self.lang, sentences=self.sentences,
             lexicon=self.path("lexicon"), parser=self.parser, one=self.text != "-",
         )  # fmt: skip
         for chunk in derived:

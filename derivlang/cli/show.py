@@ -116,7 +116,7 @@ def _of_text(
 ) -> tuple[list[LinkedLines], str, str]:
     from derivlang.api import derive_chunks
 
-    ((derived,),) = derive_chunks([[text]], spec, words=words, language=language or "en", lexicon=lexicon, one=True)
+    ((derived,),) = derive_chunks([[text]], spec, words=words, lang=language or "en", lexicon=lexicon, one=True)
     return [derived.linked()], spec, ""
 
 

@@ -60,7 +60,7 @@ def warn(message: str) -> None:
 # Of `derive` and `map_dataset`; other functions have the names of their options (`commands/command.py`).
 _ARGUMENTS = {
     "--lexicon": "lexicon=",
-    "--lang": "language=",
+    "--lang": "lang=",
     "--words": "words=",
     "--parser": "parser=",
     "--sentences": "sentences=",
