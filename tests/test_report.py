@@ -388,6 +388,26 @@ def test_the_page_names_the_best_level(baseline: dict[str, str]) -> None:
     assert not [line for line in results_of(scored(one, comparisons, "links", "transport")) if "the best" in line]
 
 
+def test_an_untrained_model_is_the_floor_of_every_objective(monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    drawn: list[Any] = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **k: drawn.append(figure) or save(figure, *a, **k))
+    cells = [{"objective": "mlm", "control": ""}, {"objective": "xlm", "control": ""}]
+    cells.append({"objective": "mlm", "control": "untrained"})
+    made = frame(
+        [{"study": "s", "seed": seed, "factors": cell} for cell in cells for seed in (1, 2)], [POS],
+        rate=lambda levels, _: 0.7 if levels["control"] else {"mlm": 0.5, "xlm": 0.9}[levels["objective"]],
+    )  # fmt: skip
+    section, found = analysed(told(made, studies={"s": {"x": "objective", "lines": "control"}}))
+    score = scored(section, found, "pos", "accuracy")
+    assert "pos: accuracy, SUP: the untrained model is ahead of objective mlm." in list(results_of(score))
+    assert list(score_figures(score))
+    (floor,) = [one for one in drawn[0].axes[0].collections if one.get_label() == "untrained model"]
+    assert sorted(line[:, 0].tolist() for line in floor.get_segments()) == [[-0.5, 0.5], [0.5, 1.5]]
+
+
 def test_a_tie_has_no_winner_and_levels_below_chance_are_named() -> None:
     task = FakeTask("pos", (ACCURACY,), ("sup", "zs", "chance"), ft_seeds=(1,), split="test")
     rates = {"sup": 0.52, "zs": 0.1, "chance": 0.5}

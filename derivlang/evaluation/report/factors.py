@@ -33,7 +33,7 @@ SEED, SOURCE, LEVEL, INTERACTION = "seed", "source", "level", "interaction"
 CONTROL, UNTRAINED = "control", "untrained"  # a factor of controls, and its level that is a floor
 _OF_CONTROLS = (CONTROL, "objective")  # what controls set themselves (studies/scales.toml)
 # Settings that a reader has to know of where compared levels differ in them, too: names, or how they begin.
-_TOLD = ("ft_", "steps", "tokens", "epochs", "batch_size", "seq_len", "lr", "limit")
+_TOLD = ("ft_", "steps", "tokens", "epochs", "batch_size", "seq_len", "lr", "limit", "coverage")
 Condition: TypeAlias = tuple[str, ...]
 Levels: TypeAlias = Mapping[str, str]
 Outcome: TypeAlias = tuple[str, str, str]  # task, metric, regime

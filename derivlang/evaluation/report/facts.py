@@ -16,7 +16,7 @@ from derivlang.evaluation.columns import PERCENT, Column
 from derivlang.evaluation.report.cells import EMPTY, Table, grid, interval, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole, leading
 from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, told_of
-from derivlang.evaluation.report.frame import CHANCE, DELTA, RANGE, ZS
+from derivlang.evaluation.report.frame import CHANCE, DELTA, RANGE, SUP, ZS
 from derivlang.evaluation.report.score import ReportedScore
 from derivlang.evaluation.table import SETTING
 from derivlang.evaluation.tasks.registry import TASKS
@@ -59,6 +59,10 @@ def results_of(score: ReportedScore) -> Iterator[str]:
     elif shares:
         way = " to ".join(f"{number(value)} % ({label})" for value, label in dict.fromkeys([min(shares), max(shares)]))
         yield f"{score.title()}: of the way from the floor to SUP, ZS goes {way}."
+    means = score.means[score.means["regime"] == SUP].set_index("condition")["value"]
+    behind = [section.label(one) for one, value in means.items() if value < means.get(section.untrained(one), -np.inf)]
+    if column.better == "up" and behind:
+        yield f"{score.title(SUP)}: the untrained model is ahead of {first_names(behind)}."
     yield from section.notes
     for name, shown in _SHOWN.items():
         if values := _values(section, name):
@@ -69,7 +73,7 @@ def results_of(score: ReportedScore) -> Iterator[str]:
 def _difference(row: Any, column: Column, p: str = "") -> str:
     """Return a difference with its unit, its interval, and what it is based on. p: of no difference."""
     facts = [f"95 % interval {interval(row, column)}{p}" if row["low"] == row["low"] else "",
-             row["why"], counted(row["n"], "seed"),
+             counted(row["n"], "seed"), row["why"],
              f"mean of {row['conditions']} conditions" if row["conditions"] > 1 else "",
              "no difference was found" if row["low"] <= 0 <= row["high"] else ""]  # fmt: skip
     unit = "points" if column.unit == PERCENT else column.unit

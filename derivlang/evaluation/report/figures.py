@@ -129,12 +129,18 @@ def _figures(score: ReportedScore, rows: pd.DataFrame, over: str, regime: str) -
     Other factors have colours and marks. Of many conditions over layers or steps, a figure shows the levels of the
     factor that has most; the others have a figure for each. rows: of the regime, and of chance.
     """
-    section, column, conditions = score.section, score.column, rows["condition"]
+    section, column = score.section, score.column
     axis = over or next(iter(section.factors), "")
     if not axis or (over and rows[over].nunique() < 2):
         return
     levels = () if over or all(map(is_number, section.levels[axis])) else section.levels[axis]
-    first = [condition[0] for condition in conditions] if not over else []
+    conditions = rows["condition"]
+    if not over:  # an untrained model is the floor of conditions with other objectives, too
+        floors = {one: section.untrained(one) for one in conditions}
+        levels_of = {one: {one[0], *(other[0] for other in floors if floors[other] == one)} for one in floors}
+        rows = rows.assign(x=[sorted(levels_of[one]) for one in conditions]).explode("x")
+        conditions = rows["condition"]
+    first = list(rows["x"]) if not over else []
     places = rows[over] if over else map(levels.index, first) if levels else map(float, first)
     apart: set[str] = set()
     if over and conditions.nunique() > _LINES:
@@ -187,7 +193,7 @@ def _draw(axes: Any, rows: pd.DataFrame, *, joined: bool) -> None:
         axes.vlines(across, line["low"], line["high"], color=mark["color"], linewidth=1.2)
         for x, values in zip(across, line["values"], strict=True):
             axes.plot([x + 0.3 * slot] * len(values), values, ".", color=mark["color"], markersize=3, alpha=0.6)
-    for floor, some in rows[rows["floor"] != ""].groupby("floor", sort=False):
+    for floor, some in rows[rows["floor"] != ""].drop_duplicates(["floor", "x", "value"]).groupby("floor", sort=False):
         ends = some["x"] - step / 2, some["x"] + step / 2
         axes.hlines(some["value"], *ends, INK, _FLOORS[floor], alpha=0.6, linewidth=0.8, label=floor)
 
