@@ -30,7 +30,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.studies import run as running
 from derivlang.studies.cells import Cell, stages
 from derivlang.studies.commands import EVALUATE, TypedFloat
-from derivlang.studies.estimate import cost, fine_tuning, shared_cost
+from derivlang.studies.estimate import cost, dry_run, fine_tuning, shared_cost
 from derivlang.studies.file import StudyFile, only, read
 from derivlang.studies.plan import PlannedCommand, data_of, plan
 from derivlang.studies.records import write_study
@@ -711,6 +711,11 @@ def test_a_file_that_finished_cells_do_not_fit_is_refused(
     for some in (other, only(other, ["perm.25.1"])):
         with pytest.raises(StoreError, match=message):
             run_study(some, place)
+        with pytest.raises(StoreError, match=message):
+            dry_run(some, place, 1000, str)
+    whole = dry_run(study, place, 1000, str)
+    assert [step["name"] for step in whole["steps"] if step["done"]] == ["pretrain perm.0.1"]
+    assert whole["seconds"] < dry_run(study, Place(tmp_path / "other"), 1000, str)["seconds"]
     assert snapshot(place.out) == before
     assert names_of(processes.calls, "pretrain") == ["perm.0.1"]
 

@@ -94,7 +94,8 @@ def _print_dry_run(found: dict[str, Any]) -> None:
     echo(f"in {found['out']}:")
     for step in found["steps"]:
         size = f"{step['tokens']:>14,} sub-words" if step["tokens"] else " " * 24
-        echo(f"{step['seconds']:8.0f} s {size}  {step['command']}")
+        took = "      done" if step["done"] else f"{step['seconds']:8.0f} s"
+        echo(f"{took} {size}  {step['command']}")
     cells, disk = found["cells"], found["bytes"]
     echo(
         f"{counted(cells, 'cell')}: about {found['seconds'] / 60:,.0f} minutes with {found['workers']} in parallel, "

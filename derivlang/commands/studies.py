@@ -98,8 +98,8 @@ class RunStudy(Command[Study], PlaceOptions, Extent):
     def __call__(self) -> Study:
         """Return the study. Cells that are finished stay as they are.
 
-        Of a dry run, the study's `summary` has "cells", "steps" with the "name", "command", "tokens" (sub-words) and
-        "seconds" of each, "seconds" of all, "bytes" of disk, and "tokens_per_second".
+        Of a dry run, the study's `summary` has "cells", "steps" with the "name", "command", "tokens" (sub-words),
+        "seconds" and "done" of each, "seconds" of all, "bytes" of disk, and "tokens_per_second".
         """
         summary = self.summary()
         return Study(summary["out"], summary)

@@ -6,7 +6,7 @@ The rates of `tiny` are measured on two cores, the rates of wide models are assu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.studies.cells import Cell, languages_of, tasks_in
 from derivlang.studies.file import TEXT, StudyFile, read, scales, shipped
 from derivlang.studies.plan import first_cells, model_of, needs_trees, plan, positions, vocabulary_size
+from derivlang.studies.records import check_place, is_done
 from derivlang.studies.run import check_tasks, check_texts
 from derivlang.studies.settings import Place
 from derivlang.training.config import ModelConfig
@@ -144,35 +145,36 @@ def _weights(model: str, size: int, *, tie: bool) -> int:
     return n_weights(ModelConfig.read(model), size, tie=tie)
 
 
-def total_seconds(costs: Sequence[Cost], shared: tuple[float, float] | None, workers: int) -> float:
-    """Return the estimated seconds of a whole study."""
-    return (sum(one.seconds for one in costs) + (shared[0] if shared else 0.0)) / workers
-
-
 def dry_run(study: StudyFile, place: Place, rate: float | None, say: Callable[[str], None]) -> dict[str, Any]:
     """Return {"out", "study", "cells", "workers", "steps", "seconds", "bytes", "tokens_per_second", "rate",
     "not_counted"}.
 
-    steps: {"name", "command", "tokens", "seconds"} of each command. rate: training speed, sub-words per second, None to
-    measure it; in the result, its origin. not_counted: sentences about what the estimate leaves out. say: called with
-    what the hub is asked for. Raise what the run would refuse.
+    steps: {"name", "command", "tokens", "seconds", "done"} of each command; those that are done take no time. rate:
+    training speed, sub-words per second, None to measure it; in the result, its origin. not_counted: sentences about
+    what the estimate leaves out. say: called with what the hub is asked for. Raise what the run would refuse.
     """
     if study.place.endswith(".toml"):  # a shipped study is estimated before its corpora are there
         check_texts(study, place)
     if of_hub := check_tasks(study, place, dry=True):
         say(f"not on this machine, so the hub is asked for them: {first_names(of_hub)}")
+    check_place(study, place)
     workers, narrow = place.workers or study.workers, all(is_narrow(cell) for cell in study.cells)
     speed, how = _rate(model_of(study.cells[0]), place.threads or study.threads, rate, narrow=narrow)
     costs = {cell.name: cost(cell, speed) for cell in study.cells}
     shared = shared_cost(study, place)
-    steps = []
+    steps: list[dict[str, Any]] = []
     for step in plan(study, place):
         one = costs.get(step.cell.name) if step.cell else None
         pretrain = step.arguments[0] == "pretrain"
         if study.whole is None or step.arguments[0] != "report":
-            took = 0.0 if one is None else one.pretraining if pretrain else one.evaluation
+            done = step.cell is not None and is_done(step, place)
+            took = 0.0 if one is None or done else one.pretraining if pretrain else one.evaluation
             tokens = (one.positions if one and pretrain else 0) or 0
-            steps.append({"name": step.name, "command": step.command, "tokens": tokens, "seconds": took})
+            steps.append({"name": step.name, "command": step.command, "tokens": tokens, "seconds": took,
+                          "done": done})  # fmt: skip
+    seconds = sum(step["seconds"] for step in steps) + (
+        shared[0] if shared and not any(s["done"] for s in steps) else 0
+    )
     not_counted = []
     if any(one.positions is None for one in costs.values()):
         not_counted.append("cells with --epochs are counted without their training, whose length follows from the data")
@@ -184,7 +186,7 @@ def dry_run(study: StudyFile, place: Place, rate: float | None, say: Callable[[s
         "cells": len(costs),
         "workers": workers,
         "steps": steps,
-        "seconds": round(total_seconds(list(costs.values()), shared, workers)),
+        "seconds": round(seconds / workers),
         "bytes": round(sum(one.bytes for one in costs.values()) + (shared[1] if shared else 0.0)),
         "tokens_per_second": speed,
         "rate": how,
@@ -233,7 +235,7 @@ def listing() -> list[dict[str, Any]]:
                 "title": study.title,
                 "table": study.table,
                 "runs": len(study.cells),
-                "seconds": round(total_seconds(costs, (SHARED, 0.0), CORES)) if narrow else None,
+                "seconds": round((sum(one.seconds for one in costs) + SHARED) / CORES) if narrow else None,
                 "scales": scales(name),
             }
         )

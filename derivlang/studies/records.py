@@ -34,7 +34,7 @@ from derivlang.store.record import difference, digest, read_record, record_text
 from derivlang.studies.cells import RUNS, Cell, texts_of
 from derivlang.studies.commands import NAMES_TEXT
 from derivlang.studies.file import TEXT, StudyFile
-from derivlang.studies.plan import PlannedCommand
+from derivlang.studies.plan import PlannedCommand, plan
 from derivlang.studies.settings import Place
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.run_folder import RUN
@@ -194,6 +194,13 @@ def check_shared(study: StudyFile, place: Place) -> None:
     if told and before and study.text and (place.out / TEXT).exists():
         where = str(place.out / TEXT)
         raise StoreError(f"is of another study: {told}", where=where, fix="give another -o", id="other-study")
+
+
+def check_place(study: StudyFile, place: Place) -> None:
+    """Raise StoreError if OUT holds the text of another study, or a finished run with other options."""
+    check_shared(study, place)
+    for step in plan(study.whole or study, place):
+        check_fits(step, place)
 
 
 def check_fits(step: PlannedCommand, place: Place) -> None:

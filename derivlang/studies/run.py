@@ -36,8 +36,7 @@ from derivlang.studies.file import TEXT, StudyFile
 from derivlang.studies.plan import DATA, PlannedCommand, data_of, in_order, plan, report_of
 from derivlang.studies.records import (
     check_beginning,
-    check_fits,
-    check_shared,
+    check_place,
     is_done,
     mark_begun,
     mark_done,
@@ -253,9 +252,7 @@ def _begin(study: StudyFile, place: Place, say: Say) -> list[PlannedCommand]:
     with file_lock(place.out / TEXT):  # another process may run other cells of the study at the same time
         for folder in (place.out, place.out / TEXT, *(place.out / RUNS).glob("*")):
             sweep(folder)
-        check_shared(study, place)
-        for step in plan(whole, place):
-            check_fits(step, place)
+        check_place(study, place)
         write_study(whole, place)
         if place.data_as_is:
             return steps
