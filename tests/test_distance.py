@@ -213,6 +213,12 @@ def test_a_family_moves_the_final_mark_as_the_language(language: str, family: st
     assert str(Family.parse(family, Pipeline.parse(language)).at(0.2)) == expected
 
 
+def test_a_match_of_flip_may_be_beyond_a_half() -> None:
+    batches = sample()
+    found = match(batches, Pipeline.parse("flip:0.8:seed=7"), Family.parse("flip"))
+    assert (found.value, found.reached) == (pytest.approx(0.8, abs=0.05), pytest.approx(found.wanted, abs=0.001))
+
+
 def test_the_interval_covers_the_parameter_of_the_language_itself() -> None:
     """mallows:0.3 with another seed, in 20 samples: some 19 intervals have 0.3."""
     covered = 0
@@ -228,7 +234,7 @@ def test_the_interval_covers_the_parameter_of_the_language_itself() -> None:
 @pytest.mark.parametrize(
     ("language", "family", "message"),
     [
-        ("inv", "flip", "inv has a tau of -1.000; the nearest language of flip is flip with 0."),
+        ("inv", "flip", "inv has a tau of -1.000; the nearest language of flip is flip:1.0 with 0."),
         ("inv", "trans", "families: flip, mallows, shuffle"),
         ("inv", "mallows:0.5", "mallows:0.5 gives theta, which is what `match` finds"),
         ("inv", "shuffle:rate=0.5", "shuffle:rate=0.5 gives rate"),

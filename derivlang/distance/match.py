@@ -4,7 +4,8 @@
 
 The families are the transforms with a dial: `mallows` (theta), `shuffle` (rate), `flip` (p). From the dial's near end
 on, Kendall's tau falls and the local entropy rises, so a few values of the parameter, tried on a sample, find it. If
-the far end is a reversal, the entropy falls again before it: of two parameters the one nearer to the near end is taken.
+nothing is drawn at the far end, the entropy falls again before it: of two parameters the one nearer to the near end is
+taken.
 """
 
 from __future__ import annotations
