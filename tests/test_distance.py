@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 
@@ -148,6 +149,14 @@ def test_the_picture(suffix: str, tmp_path: Path) -> None:
         for text in ("shuffle:local=3", "Kendall's tau", "dependency length", "3-local entropy, bits"):
             assert f">{text}</text>" in content.decode()
         assert "sub-words" not in content.decode()
+
+
+def test_the_picture_names_letters_that_its_font_lacks(tmp_path: Path) -> None:
+    out = tmp_path / "a.svg"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib's warning of a missing glyph
+        write_plot([{"language": "inv:mark=🅁", "kendall_tau": 0.5}], out, force=False)
+    assert ">inv:mark=U+1F141</text>" in out.read_text("utf-8")
 
 
 def test_each_row_of_the_picture_has_its_own_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
