@@ -311,6 +311,13 @@ def test_a_distance_that_does_not_depend_on_the_parameter_has_no_interval() -> N
     assert "interval" not in run("match", "--t", "trans", "demo").err
 
 
+def test_a_match_of_a_language_with_other_words_names_the_whole_control() -> None:
+    ran = run("match", "--t", "trans,stride:2", "demo")
+    assert ran.out == "mallows:0.2959\n"
+    assert "beside the order; with it, the control is trans,mallows:0.2959\n" in ran.err
+    assert "the control is" not in run("match", "--t", "stride:2", "demo").err
+
+
 def test_match_by_command_and_by_function() -> None:
     found = derivlang.match("demo", "stride:2")
     assert run("match", "--t", "stride:2", "demo", "--json").json == asdict(found)
