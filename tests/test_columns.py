@@ -358,7 +358,7 @@ def test_labels_are_kept_as_they_are(suffix: str, sides: tuple[str, ...], labels
     assert got == list(zip(labels, "xyz", strict=True))
 
 
-@pytest.mark.parametrize("labels", [["neutral"] * 1500 + ["Neutral "], ["Neutral ", "entailment", None]])
+@pytest.mark.parametrize("labels", [["neutral"] * 1500 + ["Neutral "], ["Neutral ", "-", "entailment", None]])
 def test_labels_of_inference_in_another_spelling_have_a_warning(labels: list[str | None], tmp_path: Path) -> None:
     """They are plain texts, which `xnli` cannot score."""
     listed = ({"premise": "a", "hypothesis": "b", "label": label} for label in labels)

@@ -292,7 +292,7 @@ def _are_nli(field: Field, values: set[Any]) -> bool:
     """Return whether all values are NLI labels. Warn if they would be in small letters and without spaces."""
     are_nli = is_nli(values)
     if not are_nli and is_nli(value if value is None else str(value).strip().lower() for value in values):
-        others = sorted(repr(value) for value in values if value is not None and not is_nli([value]))
+        others = sorted(repr(value) for value in values if not is_nli([value, *NLI]))
         warn(
             f"{field.input} holds {first_names(others)}, so its values are plain texts; labels of xnli are "
             f"{', '.join(NLI)}"
