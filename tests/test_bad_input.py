@@ -542,6 +542,20 @@ def test_a_folder_with_the_name_of_a_source_has_a_warning(tmp_path: Path, monkey
     assert "./demo" not in run("make", "--t", "inv", "./demo", "-o", "third").err
 
 
+def test_a_folder_with_the_name_of_a_set_of_the_hub_has_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The warning is there before the hub is asked, whose answer may take a minute."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DERIVLANG_DATA", raising=False)
+    monkeypatch.setattr("derivlang.sources.hub._load", lambda *of: (_ for _ in ()).throw(ConnectionError("no net")))
+    (tmp_path / "mine").mkdir()
+    told = run("make", "--t", "inv", "pos:mine", "-o", "out", code=None).err
+    assert "pos:mine is looked for at the hub; the file or folder mine here is ./mine, or as a task pos:./mine" in told
+    assert told.index("./mine") < told.index("no net")
+    assert "./other" not in run("make", "--t", "inv", "pos:other", "-o", "out", code=None).err
+
+
 def test_an_unknown_split(tmp_path: Path, source: Path) -> None:
     out = tmp_path / "out"
     told = run("make", "--t", "inv", source, "-o", out, "--splits", "tset", code=None)

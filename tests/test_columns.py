@@ -358,6 +358,15 @@ def test_labels_are_kept_as_they_are(suffix: str, sides: tuple[str, ...], labels
     assert got == list(zip(labels, "xyz", strict=True))
 
 
+@pytest.mark.parametrize("labels", [["neutral"] * 1500 + ["Neutral "], ["Neutral ", "-", "entailment", None]])
+def test_labels_of_inference_in_another_spelling_have_a_warning(labels: list[str | None], tmp_path: Path) -> None:
+    """They are plain texts, which `xnli` cannot score."""
+    listed = ({"premise": "a", "hypothesis": "b", "label": label} for label in labels)
+    path = written(tmp_path / "x.jsonl", "".join(json.dumps(row) + "\n" for row in listed))
+    told = run("make", "--t", "inv", path, "-o", tmp_path / "out").err
+    assert "label holds 'Neutral ', so its values are plain texts; labels of xnli are entailment, neutral, c" in told
+
+
 def test_a_late_label_decides(tmp_path: Path) -> None:
     """What a set's labels are does not depend on its first rows, nor on one of its files."""
     (tmp_path / "in").mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 
@@ -150,6 +151,14 @@ def test_the_picture(suffix: str, tmp_path: Path) -> None:
         assert "sub-words" not in content.decode()
 
 
+def test_the_picture_names_letters_that_its_font_lacks(tmp_path: Path) -> None:
+    out = tmp_path / "a.svg"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib's warning of a missing glyph
+        write_plot([{"language": "inv:mark=🅁", "kendall_tau": 0.5}], out, force=False)
+    assert ">inv:mark=U+1F141</text>" in out.read_text("utf-8")
+
+
 def test_each_row_of_the_picture_has_its_own_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[tuple[float, float]] = []
     monkeypatch.setattr(
@@ -213,6 +222,12 @@ def test_a_family_moves_the_final_mark_as_the_language(language: str, family: st
     assert str(Family.parse(family, Pipeline.parse(language)).at(0.2)) == expected
 
 
+def test_a_match_of_flip_may_be_beyond_a_half() -> None:
+    batches = sample()
+    found = match(batches, Pipeline.parse("flip:0.8:seed=7"), Family.parse("flip"))
+    assert (found.value, found.reached) == (pytest.approx(0.8, abs=0.05), pytest.approx(found.wanted, abs=0.001))
+
+
 def test_the_interval_covers_the_parameter_of_the_language_itself() -> None:
     """mallows:0.3 with another seed, in 20 samples: some 19 intervals have 0.3."""
     covered = 0
@@ -228,7 +243,7 @@ def test_the_interval_covers_the_parameter_of_the_language_itself() -> None:
 @pytest.mark.parametrize(
     ("language", "family", "message"),
     [
-        ("inv", "flip", "inv has a tau of -1.000; the nearest language of flip is flip with 0."),
+        ("inv", "flip", "inv has a tau of -1.000; the nearest language of flip is flip:1.0 with 0."),
         ("inv", "trans", "families: flip, mallows, shuffle"),
         ("inv", "mallows:0.5", "mallows:0.5 gives theta, which is what `match` finds"),
         ("inv", "shuffle:rate=0.5", "shuffle:rate=0.5 gives rate"),
@@ -294,6 +309,13 @@ def test_a_distance_that_does_not_depend_on_the_parameter_has_no_interval() -> N
     found = run("match", "--t", "trans", "demo", "--json").json
     assert (found["low"], found["high"], found["reached"]) == (None, None, 1)
     assert "interval" not in run("match", "--t", "trans", "demo").err
+
+
+def test_a_match_of_a_language_with_other_words_names_the_whole_control() -> None:
+    ran = run("match", "--t", "trans,stride:2", "demo")
+    assert ran.out == "mallows:0.2959\n"
+    assert "beside the order; with it, the control is trans,mallows:0.2959\n" in ran.err
+    assert "the control is" not in run("match", "--t", "stride:2", "demo").err
 
 
 def test_match_by_command_and_by_function() -> None:

@@ -319,6 +319,8 @@ def test_sources_that_do_not_fit_a_task() -> None:
 
     assert told("qa", "demo:qa") == "missing-split"
     assert told("pos", "demo:nli") == "no-labels"
+    with pytest.raises(DataError, match=r"the lists `tokens` and `upos` .* in JSON lines"):
+        check_sources(task_of("pos"), [find(SourceRequest("demo:nli"))])
     assert told("xnli", "demo") == "no-labels"
     assert told("xnli", "demo:nli", "demo") == "no-labels"
 

@@ -24,6 +24,7 @@ from derivlang.api import derive_chunks
 from derivlang.cli.main import main
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
+from derivlang.distance.match import Family
 from derivlang.pipeline import Pipeline
 from derivlang.transforms import mallows as module
 from derivlang.transforms.field import FieldStudy, field_studies
@@ -134,8 +135,9 @@ def test_a_dial_turns_one_language_into_another() -> None:
     """From near to far each sentence is at least as far: the draws do not depend on the dial."""
     rng = np.random.default_rng(3)
     batch = batch_of([[f"w{n}" for n in rng.integers(0, 90, size)] for size in rng.integers(2, 30, 200)])
-    for family, values in (("mallows:by=sentence", ("2.0", "0.5", "0.1", "0.0")), ("mallows", ("1.0", "0.3", "0.0"))):
-        turned = [local_orders(f"{family}:theta={value}", batch) for value in values]
+    dials = {"mallows:by=sentence": (2.0, 0.5, 0.1, 0.0), "mallows": (1.0, 0.3, 0.0), "flip": (0.1, 0.5, 1.0)}
+    for family, values in dials.items():
+        turned = [local_orders(str(Family.parse(family).at(value)), batch) for value in values]
         for near, far in itertools.pairwise(turned):
             assert all(plain.distance(one) <= plain.distance(two) for one, two in zip(near, far, strict=True))
     rates = [local_orders(f"shuffle:rate={rate}", batch) for rate in (0.1, 0.4, 0.9)]

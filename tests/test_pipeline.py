@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -540,11 +540,12 @@ def test_a_lexicon_of_another_pipeline(spec: str) -> None:
         ([0, 0, 2, 3], "the order of wrong is wrong: an order must take each source word at most once"),
         ([3, 2, 1, 0], "into another sentence"),
         ([0, 1, 2], "must fit"),
-        ([0.0, 1.0, 2.0, 3.0], "no Order of whole numbers"),
-        (None, "no Order of whole numbers"),
+        ([0.0, 1.0, 2.0, 3.0], "wrong returned no Order of NumPy arrays of whole numbers"),
+        (range(4), "wrong returned no Order of NumPy arrays of whole numbers"),
+        (None, "wrong returned no Order of NumPy arrays of whole numbers"),
     ],
 )
-def test_a_wrong_order_of_another_package_is_refused(index: list[int] | None, message: str) -> None:
+def test_a_wrong_order_of_another_package_is_refused(index: Sequence[float] | None, message: str) -> None:
     class Wrong(Toy):
         """An order that breaks the contract."""
 
@@ -552,8 +553,10 @@ def test_a_wrong_order_of_another_package_is_refused(index: list[int] | None, me
 
         def order(self, batch: Batch, draws: Draws) -> Order:
             assert batch.sentences.tolist() == [0, 2, 4]
-            found = None if index is None else Order(np.array(index), batch.sentences, batch.tails, batch.n_words)
-            return cast("Order", found)
+            if index is None:
+                return cast("Order", None)
+            places: Any = np.array(index) if isinstance(index, list) else index
+            return Order(places, batch.sentences, batch.tails, batch.n_words)
 
     registry.register(Wrong)
     try:

@@ -318,6 +318,15 @@ def test_a_folder_that_is_taken(tmp_path: Path) -> None:
     assert pretrain(tmp_path / "run", "--force", "--json").json["steps"] == 6
 
 
+def test_other_files_in_the_folder_of_a_run_have_a_warning(tmp_path: Path) -> None:
+    mine = written(tmp_path / "run" / "thesis.txt", "mine")
+    (tmp_path / "run" / "data").mkdir()
+    told = f"{mine.parent}: kept what is not part of the run: thesis.txt\n"
+    assert told in pretrain(tmp_path / "run", "--steps", 1).err
+    assert told in pretrain(tmp_path / "run", "--steps", 1, "--force").err
+    assert mine.read_text("utf-8") == "mine"
+
+
 def test_force_and_resume(tmp_path: Path) -> None:
     said = refused(tmp_path / "run", "--force", "--resume")
     assert "--force" in said

@@ -271,6 +271,8 @@ def test_no_command_reads_a_shard_that_was_changed(tmp_path: Path) -> None:
         assert "[damaged]" in run(command[0], out, *command[1:], "-o", tmp_path / "x", code=1).err, command
     for command in ("show", "stats"):
         assert "[damaged]" in run(command, out, code=1).err
+    ends = f"{out}: 0 rows checked, 1 file wrong; a file is checked up to its fault\n"
+    assert run("verify", out, code=1).out.endswith(ends)
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -136,7 +136,8 @@ def _loaded(path: Path, *, has_hash: bool) -> dict[str, Any]:
 def _of_rows(result: Mapping[str, Any]) -> str:
     rows = sum(split["rows"] for split in result["splits"].values())
     right = "its only row is right" if rows == 1 else f"all {rows:,} rows are right"
-    return right if result["ok"] else f"{counted(rows, 'row')} checked"
+    checked = f"{counted(rows, 'row')} checked, {counted(len(result['problems']), 'file')} wrong"
+    return right if result["ok"] else f"{checked}; a file is checked up to its fault"
 
 
 def _of_files(result: Mapping[str, Any]) -> str:

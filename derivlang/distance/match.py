@@ -4,7 +4,8 @@
 
 The families are the transforms with a dial: `mallows` (theta), `shuffle` (rate), `flip` (p). From the dial's near end
 on, Kendall's tau falls and the local entropy rises, so a few values of the parameter, tried on a sample, find it. If
-the far end is a reversal, the entropy falls again before it: of two parameters the one nearer to the near end is taken.
+nothing is drawn at the far end, the entropy falls again before it: of two parameters the one nearer to the near end is
+taken.
 """
 
 from __future__ import annotations
@@ -107,8 +108,9 @@ def match(
     batches: a sample of the source; sentences are split, with trees if the language needs them. by: a name of
     DISTANCES. lexicon: of `orders_of(language)`, for orders that are fitted.
 
-    Warn of a member at an end of the family. Raise UsageError if no member is as far, if the sample has fewer than ten
-    units, or if the entropy of a language is asked that gives several words one form.
+    Warn of a member at an end of the family, and of transforms that it lacks since they move no word. Raise UsageError
+    if no member is as far, if the sample has fewer than ten units, or if the entropy of a language is asked that gives
+    several words one form.
     """
     dial, parts_of = family.dial, DISTANCES[by]
     if by == "entropy" and not language.injective:
@@ -155,6 +157,9 @@ def match(
     near, far = tried[0][1] + goal, _mean(parts(dial.far))
     if _mean(reached) in (near, far):
         warn(f"{spec} is at an end of its family, which goes from {what} of {near:.3f} to {far:.3f}")
+    if words := [one for one in language.transforms if not one.has_order]:
+        whole = Pipeline((*words, *family.at(value).transforms))
+        warn(f"{spec} has none of what {language} changes beside the order; with it, the control is {whole}")
     step = abs(dial.near - dial.far) / 200
     a, b = np.clip([value - step, value + step], min(dial.near, dial.far), max(dial.near, dial.far)).tolist()
     half = _half_interval(wanted, reached, (_mean(parts(b)) - _mean(parts(a))) / (b - a))

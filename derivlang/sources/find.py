@@ -90,6 +90,12 @@ def _locate(request: SourceRequest) -> Corpus:
         if (hub := named.on_hub(argument)) is not None:
             from derivlang.sources.hub import find_hub_copy
 
+            if argument and Path(argument).exists():
+                warn(
+                    f"{source} is looked for at the hub; the file or folder {argument} here is ./{argument}, or as a "
+                    f"task {named.name}:./{argument}"
+                )
+
             corpus, fault = find_hub_copy(named, argument, hub)
             if corpus is not None:
                 if request.data_dir is not None:

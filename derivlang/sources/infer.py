@@ -283,9 +283,21 @@ def _lists_in_objects(types: Mapping[str, pa.DataType]) -> list[str]:
 def _with_nli(field: Field, kind: pa.DataType, sample: pa.Table | None) -> Field:
     """Return a label of premise and hypothesis, as an NLI label if all its sampled values are names of those."""
     named = field.column in ("label", "gold_label") and field.classes is None and is_string(kind)
-    if not named or sample is None or not is_nli(pc.unique(sample[field.column]).to_pylist()):
+    if not named or sample is None or not _are_nli(field, set(pc.unique(sample[field.column]).to_pylist())):
         return field
     return replace(field, classes=NLI)
+
+
+def _are_nli(field: Field, values: set[Any]) -> bool:
+    """Return whether all values are NLI labels. Warn if they would be in small letters and without spaces."""
+    are_nli = is_nli(values)
+    if not are_nli and is_nli(value if value is None else str(value).strip().lower() for value in values):
+        others = sorted(repr(value) for value in values if not is_nli([value, *NLI]))
+        warn(
+            f"{field.input} holds {first_names(others)}, so its values are plain texts; labels of xnli are "
+            f"{', '.join(NLI)}"
+        )
+    return are_nli
 
 
 def without_nli(schema: Schema, labels: Callable[[str], Iterable[Any]]) -> Schema:
@@ -296,7 +308,7 @@ def without_nli(schema: Schema, labels: Callable[[str], Iterable[Any]]) -> Schem
 
     def is_other(field: Field) -> bool:
         values = set(labels(field.input)) if field.kind == "value" and field.classes == NLI else set()
-        return any(isinstance(value, str) for value in values) and not is_nli(values)
+        return any(isinstance(value, str) for value in values) and not _are_nli(field, values)
 
     return replace(schema, fields=tuple(replace(f, classes=None) if is_other(f) else f for f in schema.fields))
 

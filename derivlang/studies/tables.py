@@ -5,6 +5,7 @@ check({"study": {"step": 3}}, "my.toml")      my.toml [study]: there is no key '
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from derivlang.studies.commands import EVALUATE, PRETRAIN
 from derivlang.studies.settings import SCALES
 
 Tables = Mapping[str, Any]
+_NUMBERS = re.compile(r"[\d.]+(, *[\d.]+)*")  # in a text, as on a command line
 Form = Callable[[str, Any, str], None]  # called with a key, its value and the place of its table
 
 
@@ -75,7 +77,10 @@ def _levels(name: str, value: Any, where: str) -> None:
         PRETRAIN.check_key(name, value, where)
     if not isinstance(value, list) or not value or not all(map(_is_level, value)):
         what = f"{name} = {value!r} must be a list of levels, which are texts, numbers, true or false"
-        fix = f"write {name} = [{value!r}]" if _is_level(value) else f"write e.g. {name} = [1, 2]"
+        fix = f"write e.g. {name} = [1, 2]"
+        if _is_level(value):
+            listed = value if _NUMBERS.fullmatch(str(value)) else json.dumps(value, ensure_ascii=False)
+            fix = f"write {name} = [{listed}]"
         raise UsageError(what, where=where, fix=fix, id="bad-value")
 
 

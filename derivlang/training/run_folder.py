@@ -200,14 +200,16 @@ def record_to_resume(run: Path, *, resume: bool, force: bool) -> dict[str, Any] 
 
 
 def clear(run: Path, needed: Iterable[Path]) -> None:
-    """Remove the files of an earlier run except its encoded data, and warn of files that are not of it, which stay.
+    """Remove the files of an earlier run except its encoded data, and warn of files that are of no run, which stay.
 
     Raise UsageError if a needed path is among them.
     """
+    found, foreign = split_files(run, (*FILE_NAMES, *RESULTS))
+    warn_of_kept(run, [name for name in foreign if name != f"{DATA}/"], "run")
     if not (run / RUN).exists() and not (run / checkpoint.FOLDER).exists():
         return
     place = run.resolve()
-    own = [place / name for name in split_files(run, (*FILE_NAMES, *RESULTS))[0]]
+    own = [place / name for name in found]
     for path in needed:
         resolved = path.resolve()
         # RUN itself is what `--init RUN` names; RUN/data stays
@@ -219,9 +221,8 @@ def clear(run: Path, needed: Iterable[Path]) -> None:
                 id="output",
             )
     # The record last: a run that is killed in between leaves what --force removes again.
-    kept = remove_files(run, [name for name in (*FILE_NAMES, *RESULTS) if name != RUN])
+    remove_files(run, [name for name in (*FILE_NAMES, *RESULTS) if name != RUN])
     remove_files(run, [RUN])
-    warn_of_kept(run, [name for name in kept if name not in (RUN, f"{DATA}/")], "run")
 
 
 def create(run: Path, pipeline: Pipeline, files: Mapping[str, Path]) -> None:

@@ -27,7 +27,7 @@ import torch
 
 from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.core.keys import text_key
-from derivlang.core.plugins import plug_in_errors
+from derivlang.core.plugins import is_own, plug_in_errors
 from derivlang.formats.progress import steps_done
 from derivlang.training import checkpoint
 from derivlang.training.batch import OF, SOME, Step
@@ -42,6 +42,7 @@ from derivlang.training.record import record_of
 from derivlang.training.settings import LogSettings, TrainingSettings
 
 SAVE_SECONDS = 600.0  # between checkpoints to resume from
+_OF_NOTHING = "; a mean over nothing is NaN, as of a language in a micro-batch that has only rows of the other"
 
 
 @within_memory()
@@ -101,7 +102,7 @@ def train(
             if logs or saves:
                 entry = progress.entry(step, rate, accelerator)
                 if not math.isfinite(entry["loss"]) or not math.isfinite(entry["grad_norm"]):
-                    raise _not_finite(entry, run)
+                    raise _not_finite(entry, run, loader.objective)
                 progress.log.append(entry)
                 if main:
                     checkpoint.add_to_log(run, entry)
@@ -111,7 +112,7 @@ def train(
             if saves:
                 # The loss of a step does not show weights that became NaN in its own update.
                 if not all(bool(torch.isfinite(p).all()) for p in lm.parameters()):
-                    raise _not_finite(entry, run)
+                    raise _not_finite(entry, run, loader.objective)
                 save()
                 saved = monotonic()
     finally:
@@ -381,7 +382,7 @@ def figures_of(entry: dict[str, Any]) -> dict[str, float]:
     return figures | {f"loss/{name}": value for name, value in entry["parts"].items()}
 
 
-def _not_finite(entry: dict[str, Any], run: Path) -> DataError:
+def _not_finite(entry: dict[str, Any], run: Path, objective: Objective) -> DataError:
     good = checkpoint.newest(run, lambda message: None)
     kept = f"the checkpoint of step {good.step:,} is the last good one" if good else "there is no checkpoint yet"
     return DataError(
@@ -389,6 +390,6 @@ def _not_finite(entry: dict[str, Any], run: Path) -> DataError:
         f"{entry['grad_norm']}); "
         f"{kept}",
         where=str(run),
-        fix="lower --learning-rate, or raise --warmup",
+        fix="lower --learning-rate, or raise --warmup" + ("" if is_own(objective) else _OF_NOTHING),
         id="not-finite",
     )

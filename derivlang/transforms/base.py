@@ -262,9 +262,10 @@ def check_order(transform: Transform, order: Order, batch: Batch) -> Order:
     """
     if is_own(transform):
         return order
-    if not isinstance(order, Order) or not np.issubdtype(order.index.dtype, np.integer):
+    parts = [order.index, order.sentences, order.tails] if isinstance(order, Order) else [None]
+    if not all(isinstance(part, np.ndarray) and np.issubdtype(part.dtype, np.integer) for part in parts):
         raise UsageError(
-            f"`order` of the transform {transform.name} returned no Order of whole numbers",
+            f"`order` of the transform {transform.name} returned no Order of NumPy arrays of whole numbers",
             fix="return Order(index.astype(np.int32), sentences, tails, n_source)",
             id="plug-in",
         )

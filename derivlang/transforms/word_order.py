@@ -173,7 +173,7 @@ class Flip(BodyTransform):
     """
 
     name = "flip"
-    dial = Dial("p", near=0.0, far=0.5)
+    dial = Dial("p", near=0.0, far=1.0)
     p: float = param(
         0.5, "probability that a word goes before the one that is held", positional=True, draws=False, low=0, high=1
     )

@@ -99,8 +99,14 @@ def finished(figure: Any, name: str, caption: str) -> Figure:
 
 
 def shown(text: str, longest: int = 60) -> str:
-    """Return a label without a first `_`, which matplotlib hides. The middle of a long one is left out."""
-    label = _printable(text)
+    """Return a label for matplotlib's font: a letter that it lacks is U+1F141. The middle of a long one is left out.
+
+    A first `_`, which would hide the label, stands behind a space of no width.
+    """
+    from matplotlib.font_manager import findfont, get_font
+
+    font = get_font(findfont("DejaVu Sans"))
+    label = "".join(c if font.get_char_index(ord(c)) else f"U+{ord(c):04X}" for c in _printable(text))
     if len(label) > longest:
         label = f"{label[: longest * 2 // 3]}…{label[-longest // 3 :]}"
     return f"\u200b{label}" if label.startswith("_") else label

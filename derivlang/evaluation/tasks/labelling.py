@@ -73,7 +73,9 @@ class Labelling(Task):
 class WordLabelling(Labelling):
     """A task with a label per word: tags, or entities as IOB2 tags. A word with the tag `_` has no label."""
 
-    needs: ClassVar[str] = "a label for each word"
+    needs: ClassVar[str] = (
+        "a label for each word, as in CoNLL-U, or as the lists `tokens` and `upos` (entities: `ner_tags`) in JSON lines"
+    )
     word, causal = "first", True
 
     def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
