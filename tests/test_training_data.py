@@ -23,7 +23,7 @@ from derivlang.evaluation.verify import verify_run
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.made_of import RECIPE, made, recipe_of
+from derivlang.store.made_of import RECIPE, made
 from derivlang.training import encode as encoding
 from derivlang.training import prepare as preparing
 from derivlang.training import run_folder
@@ -432,7 +432,7 @@ def two_columns(tmp_path: Path) -> Path:
 def prepare_of(folder: Path, source: str, **changes: Any) -> Prepared:
     """What a run on a file of the folder prepares in DATA, `data`. changes: of settings, request or `RunPaths`."""
     some = {name: changes.pop(name) for name in ("text_column", "encoding") if name in changes}
-    given = {name: changes.pop(name) for name in ("tokenizer", "dictionary", "data_as_is") if name in changes}
+    given = {name: changes.pop(name) for name in ("tokenizer", "dictionary") if name in changes}
     path = str(folder / source)
     wanted = settings(source=path, spec=changes.pop("spec", "trans,inv"), **{"vocab_size": 34, **changes})
     paths = RunPaths(run=folder / "run", data=folder / "data", **given)
@@ -476,35 +476,6 @@ def test_a_source_that_changes_while_it_is_prepared_is_refused(
         with pytest.raises(DataError, match=r"t\.csv: the file changed while it was read"):
             prepare_of(two_columns, "t.csv", text_column=("text",))
     assert not list((two_columns / "data").glob("encoded-*"))
-
-
-def test_data_as_it_is_must_be_of_the_source_that_is_named(two_columns: Path) -> None:
-    """The source is not read: its name is compared, and the options that say how it is read."""
-    made_before = prepare_of(two_columns, "t.csv", text_column=("other",))
-    (two_columns / "t.csv").unlink()
-    for asked in ({}, {"text_column": ("other",)}):
-        taken = prepare_of(two_columns, "t.csv", data_as_is=True, **asked)
-        assert taken.data.fingerprint == made_before.data.fingerprint
-        assert taken.used == made_before.used
-        assert taken.origin is None
-    for source, asked, told in (
-        ("z.txt", {}, "data: holds no tokenizer of these settings and this source"),
-        ("t.csv", {"text_column": ("text",)}, "holds data of column other, not text"),
-        ("t.csv", {"encoding": "latin-1"}, "holds data of --encoding utf-8, not latin-1"),
-        ("t.csv", {"coverage": "50"}, "data: holds no dictionary of these settings"),
-        ("t.csv", {"seq_len": 16}, "data: holds no encoded text of these settings"),
-    ):
-        with pytest.raises(StoreError, match=told):
-            prepare_of(two_columns, source, data_as_is=True, **asked)
-    (twin,) = (two_columns / "data").glob("twin-*")  # another one, as of another source of this name
-    made(
-        two_columns / "data",
-        "twin",
-        recipe_of(twin) | {"files": []},
-        partial(shutil.copytree, twin, dirs_exist_ok=True),
-    )
-    with pytest.raises(StoreError, match="data: holds several that fit, twin-"):
-        prepare_of(two_columns, "t.csv", data_as_is=True)
 
 
 def test_a_coverage_with_a_slash(two_columns: Path) -> None:

@@ -444,10 +444,9 @@ def test_a_tokenizer_of_several_texts(texts: tuple[Path, Path], tmp_path: Path) 
     assert record["status"] == "done"
     made = derivlang.pretrain(None, None, tmp_path / "none", language=languages, data=tmp_path / "data", **TINY)
     assert made.record["status"] == "done"  # a tokenizer of both texts is trained
-    kept = derivlang.pretrain(
-        None, None, tmp_path / "kept", language=languages, data=tmp_path / "data", data_as_is=True, **TINY
-    )
+    kept = derivlang.pretrain(None, None, tmp_path / "kept", language=languages, data=tmp_path / "data", **TINY)
     assert kept.record["weights"] == made.record["weights"]
+    assert kept.record["folders"] == made.record["folders"]
     derivlang.tokenizer(texts[0], tmp_path / "en", vocab_size=150)
     with pytest.raises(DataError, match="of the sub-words of ru are unknown"):
         derivlang.pretrain(None, None, tmp_path / "no", language=languages, tokenizer=tmp_path / "en", **options)

@@ -178,7 +178,6 @@ PRETRAIN = _options_of(
         "factor": "leave it out",
         "resume": "leave it out",
         "data-only": "give --data-only to derivlang study",
-        "data-as-is": "give --data-as-is to derivlang study",
     },
     "-o",
     _check_pretraining,

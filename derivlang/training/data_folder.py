@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from derivlang.core.errors import DataError, StoreError
+from derivlang.core.errors import DataError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
 from derivlang.engine.job import Job
@@ -63,14 +63,14 @@ class Origin:
 class DataFolder:
     """The folder of data that is made or reused, for a run.
 
-    origin: the source as it is now; None with --data-as-is, which takes what is there. used: the names of the folders
-    in it that the run uses. other: the text of one of several languages, None for the source's.
+    origin: the source as it is now. used: the names of the folders in it that the run uses. other: the text of one of
+    several languages, None for the source's.
     """
 
     settings: TrainingSettings
     request: SourceRequest
     paths: RunPaths
-    origin: Origin | None
+    origin: Origin
     used: list[str] = field(default_factory=list)
     other: SourceRequest | None = None
 
@@ -99,17 +99,13 @@ class DataFolder:
         """Return the folder for each text that is encoded, the source first."""
         asked, texts = self.settings.asked, [self]
         for one in (asked[numbers[0]] for numbers in by_text(asked)[1:]):
-            request = self._request(one)
-            if self.origin is None:  # the text need not be there
-                texts.append(replace(self, request=request))
-            else:
-                request = request_of_text(request, one.text)
-                texts.append(replace(self, request=request, origin=Origin.of(request)))
+            request = request_of_text(self._request(one), one.text)
+            texts.append(replace(self, request=request, origin=Origin.of(request)))
         return texts
 
     def warn_of_rules(self) -> None:
         """Warn of raw text that is split by the rules of another language than the one that its name is the code of."""
-        for one in self.settings.asked if self.settings.language and self.origin else ():
+        for one in self.settings.asked if self.settings.language else ():
             if one.text and not one.lang and has_rules(one.name):
                 corpus = find(request_of_text(self._request(one), one.text))
                 if corpus.is_raw and corpus.words == "spacy" and corpus.language != one.name:
@@ -138,12 +134,9 @@ class DataFolder:
     def made(self, kind: str, recipe: Mapping[str, Any], write: Callable[[Path], object], what: str = "") -> Path:
         """Return the folder of a recipe and of the source, which is made if it is missing.
 
-        what: the stage in which it is made. Raise DataError if the source changes meanwhile; with --data-as-is,
-        StoreError unless one folder there has this recipe.
+        what: the stage in which it is made. Raise DataError if the source changes meanwhile.
         """
-        recipe = {"text": name_of(self.request.source), **recipe}
-        if self.origin is None:
-            return self.taken(kind, list(made_of.known(self.path, kind, recipe)))
+        recipe = {"text": name_of(self.request.source), **recipe, **self.origin.recipe}
 
         def written(fresh: Path) -> None:
             with stage(what or f"making the {kind}"):
@@ -158,21 +151,6 @@ class DataFolder:
                     id="source-changed",
                 )
 
-        folder = made_of.made(self.path, kind, {**recipe, **self.origin.recipe}, written, check)
+        folder = made_of.made(self.path, kind, recipe, written, check)
         self.used.append(folder.name)
         return folder
-
-    def taken(self, kind: str, found: list[Path]) -> Path:
-        """Return the only folder of those that were found. Raise StoreError if there is none, or there are several."""
-        if len(found) == 1:
-            self.used.append(found[0].name)
-            return made_of.checked(found[0])
-        several = ", ".join(folder.name for folder in found)
-        raise StoreError(
-            f"holds several that fit, {several}"
-            if found
-            else f"holds no {kind.replace('-', ' ')} of these settings and this source",
-            where=str(self.path),
-            fix="leave out --data-as-is, which makes nothing from the source",
-            id="data",
-        )

@@ -18,23 +18,19 @@ import numpy as np
 
 from derivlang.core.arrays import Int64, UInt64, offsets_of, owners
 from derivlang.core.batch import Batch
-from derivlang.core.errors import DataError, StoreError
+from derivlang.core.errors import DataError
 from derivlang.core.keys import sequence_keys
 from derivlang.core.messages import counted, warn
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find, name_of
-from derivlang.sources.named import named_source
 from derivlang.sources.request import SourceRequest
-from derivlang.store import made_of
 from derivlang.store.record import digest, record_text
 from derivlang.training.data import FORMAT, NAME, Data, cut, instance_files, pack, read_recipe
-from derivlang.training.data_folder import DataFolder, Make
+from derivlang.training.data_folder import Make
 from derivlang.training.languages import Languages, ParallelBatch
 from derivlang.training.settings import Packing
-
-KIND = "encoded-text"
 
 # Gets the content keys of all sentences, uint64[S], and returns what the recipe says of them.
 Check: TypeAlias = Callable[[UInt64], Mapping[str, Any]]
@@ -56,7 +52,14 @@ def encode(
     check: called before the data is there, so that none is left if it raises an error, and for data that is reused.
     Raise DataError for a split without words.
     """
-    wanted = _of_languages(languages, seq_len, limit, packing) | {
+    wanted = {
+        "rules": FORMAT,
+        "spec": languages.pipeline.stored,
+        "pipeline": languages.fingerprint(),  # covers rule versions and the files of grammars
+        "limit": limit,
+        "seq_len": seq_len,
+        "packing": packing,
+        **languages.recipe,
         "reading": source.corpus.reading(source.encoding),
         "parser": source.corpus.options.get("parser"),
         "source": source.corpus.name,
@@ -73,61 +76,10 @@ def encode(
         recipe = _write(place, source, languages, split, seq_len, wanted, check)
         (place / NAME).write_text(record_text(recipe), "utf-8", newline="\n")
 
-    data = open_data(make(KIND, wanted, write), languages)
+    data = open_data(make("encoded-text", wanted, write), languages)
     if check is not None and not fresh:
         check(data.keys)
     return data
-
-
-def take(
-    folder: DataFolder, languages: Languages, *, seq_len: int, packing: Packing = "sentences", option: str = "--source"
-) -> Data:
-    """Return the data of the languages without reading its source, which may be missing.
-
-    Only what the request states can be compared. option: which names the source. Raise StoreError if there is no such
-    data.
-    """
-    wanted = _of_languages(languages, seq_len, folder.settings.limit, packing)
-    found = list(made_of.known(folder.path, KIND, wanted))
-    told = {place: _difference(made_of.recipe_of(place), folder.request, option) for place in found}
-    if found and all(told.values()):
-        raise StoreError(
-            f"holds data of {told[found[0]]}",
-            where=str(found[0]),
-            fix="give the --data folder of this source, or the options that the data was made with",
-            id="other-data",
-        )
-    return open_data(folder.taken(KIND, [place for place in found if not told[place]]), languages)
-
-
-def _difference(recipe: Mapping[str, Any], request: SourceRequest, option: str) -> str:
-    """Return what data is of that a request states otherwise, "" if nothing. option: as of `take`."""
-    reading = recipe["reading"]
-    columns = [name for name in reading.get("columns") or () if name]  # plain text has none
-    other = [name for name in (*request.text_column, *request.word_column) if name not in columns]
-    # A set of parses has the name of its source, whatever its folder is called.
-    parsed = recipe.get("parser") is not None and named_source(request.source)[0] is None
-    pairs = (
-        (option, None if parsed else name_of(request.source), recipe.get("source")),
-        ("--encoding", request.encoding, recipe.get("encoding")),
-        ("--lang", request.lang, recipe.get("language")),
-        ("--words", request.words, next(iter(reading.get("words") or ()), None)),
-        ("column", ", ".join(other), ", ".join(columns)),
-    )
-    return next((f"{option} {was}, not {now}" for option, now, was in pairs if now and was and now != was), "")
-
-
-def _of_languages(languages: Languages, seq_len: int, limit: int | None, packing: Packing) -> dict[str, Any]:
-    """Return the recipe fields other than the source."""
-    return {
-        "rules": FORMAT,
-        "spec": languages.pipeline.stored,
-        "pipeline": languages.fingerprint(),  # covers rule versions and the files of grammars
-        "limit": limit,
-        "seq_len": seq_len,
-        "packing": packing,
-        **languages.recipe,
-    }
 
 
 def _write(

@@ -24,7 +24,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store import made_of
 from derivlang.training.data import Data
 from derivlang.training.data_folder import LANGUAGES, DataFolder, Origin
-from derivlang.training.encode import encode, overlap_check, take
+from derivlang.training.encode import encode, overlap_check
 from derivlang.training.language import OPTION, by_text, only_file
 from derivlang.training.languages import (
     SOURCE,
@@ -50,8 +50,8 @@ class Prepared:
     folder: of the data, shared by runs. files: what a run keeps to use its model, by name: folders of tokenizers, a
     fitted lexicon, a dictionary. encoded: the texts for each row length, the source's first; none of a run that reads
     only pairs. pairs: the dictionary; without a twin it is one of words, None if none was given. given: the name of the
-    file of a dictionary that was given, "" if it was made. origin: the files of the source; None if the data was taken
-    without it. used: the names of the folders of data that the run uses.
+    file of a dictionary that was given, "" if it was made. origin: the files of the source; None without one. used: the
+    names of the folders of data that the run uses.
     """
 
     folder: Path
@@ -96,7 +96,7 @@ def prepare_data(
     lengths: row lengths for which the source is encoded, besides `seq_len`. Raise DerivlangError if existing files do
     not fit the settings.
     """
-    folder = DataFolder(settings, request, paths, None if paths.data_as_is else Origin.of(request))
+    folder = DataFolder(settings, request, paths, Origin.of(request))
     folder.warn_of_rules()
     given = read_dictionaries(paths.dictionary, settings.asked, warn) if settings.language else []
     only = None if settings.language else only_file(paths.dictionary, "--dictionary")
@@ -225,22 +225,18 @@ def _encoded_texts(folder: DataFolder, languages: Languages, lengths: list[int])
     texts: list[dict[int, Data]] = []
     for text, numbers in zip(folder.texts(), by_text(settings.asked), strict=True):
         some = languages.of(numbers) if settings.language else languages
-        source, check = None if text.origin is None else _source(text, some), None
-        if source is not None and texts:
+        source, check = _source(text, some), None
+        if texts:
             check = overlap_check(folder.request, text.request, texts[0][settings.seq_len].keys)
         read: dict[int, Data] = {}
         for length in lengths:
             is_first = length == settings.seq_len
             packing = settings.packing if is_first else "sentences"  # pairs are always of whole sentences
-            if source is None:
-                option = "--derived-source" if texts else "--source"
-                read[length] = take(text, some, seq_len=length, packing=packing, option=option)
-            else:
-                read[length] = encode(
-                    partial(text.made, what="encoding"), source, some,
-                    split=source.corpus.splits[0], seq_len=length, limit=settings.limit, packing=packing,
-                    check=check if is_first else None,
-                )  # fmt: skip
+            read[length] = encode(
+                partial(text.made, what="encoding"), source, some,
+                split=source.corpus.splits[0], seq_len=length, limit=settings.limit, packing=packing,
+                check=check if is_first else None,
+            )  # fmt: skip
         texts.append(read)
     return {length: tuple(read[length] for read in texts) for length in lengths}
 

@@ -92,12 +92,11 @@ def _trained(
         "min_frequency": options.min_frequency,
         "derived": None if derived is None else derived.identity,
     }
-    if derived is not None and derived.other is not None and folder.origin is not None:
+    if derived is not None and derived.other is not None:
         recipe["other"] = Origin.of(derived.other).recipe
     if texts:
         recipe |= {"kind": "several", "texts": [name_of(text.source) for text in texts]}
-        if folder.origin is not None:
-            recipe["others"] = [Origin.of(request_of_text(text, text.source)).recipe for text in texts]
+        recipe["others"] = [Origin.of(request_of_text(text, text.source)).recipe for text in texts]
     what = "training the tokenizer" if kind != "derived" else "training the tokenizer of the derived language"
     return folder.made(
         "tokenizer",

@@ -149,8 +149,6 @@ class RunInputs:
         settings, model_config, prepared = self.settings, self.model_config, self.prepared
         unread, origin = self.unread, prepared.origin
         files = {"training_files": origin and origin.files, "heldout_files": origin and origin.heldout}
-        if before is not None and origin is None:  # the run began where the source was
-            files = {name: before.get(name) for name in files}
         record = {
             "format": run_folder.FORMAT,
             "derivlang": __version__,

@@ -344,7 +344,7 @@ class LogSettings(LogOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class DataPaths(Settings):
-    """What a run reads. data_as_is: take the encoded data without looking at its source."""
+    """What a run reads."""
 
     heading: ClassVar[str] = "Tokenizer, dictionary and data"
     data: OptionalPath = setting(None, "Folder of tokenizers and encoded data, shared by runs.", unset="OUT/data")
@@ -364,9 +364,6 @@ class DataPaths(Settings):
         "which may be repeated.",
         unset="of the corpus",
         file=True,
-    )
-    data_as_is: bool = setting(
-        False, "Take what --data holds without its source, which need not be there.", requires="--data"
     )
 
 
