@@ -1,4 +1,4 @@
-"""What an objective may add to a run: needs that are checked first, a state, and hooks before and after a step."""
+"""What an objective may add to a run: a state, and hooks before and after a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import UsageError
 from derivlang.training import run_folder as runs
 from derivlang.training.batch import Step
 from derivlang.training.checkpoint import load_model
@@ -17,9 +17,6 @@ from derivlang.training.doses import tokens_of
 from derivlang.training.encoder import Encoder
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
-from derivlang.training.objectives.needs import DICTIONARY, Need
-from derivlang.training.prepare import Prepared
-from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.base import Stream
 from derivlang.training.streams.packed import Packed
 from derivlang.training.streams.pairs import SentencePairs
@@ -64,6 +61,7 @@ class Various(Objective):
 
     name = "various"
     language_ids = True
+    dictionary = "entries"
 
     def streams(self) -> tuple[Stream, ...]:
         return (
@@ -71,9 +69,6 @@ class Various(Objective):
             SentencePairs(every=2, phase=1, views=2, links=True),
             CodeSwitched(every=3, share=0.5, masked=False),
         )
-
-    def needs(self) -> tuple[Need, ...]:
-        return (DICTIONARY,)
 
     def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
         out = {}
@@ -171,82 +166,30 @@ def test_streams_with_rows_in_some_steps(accumulate: int, tmp_path: Path) -> Non
     same_runs(tmp_path / "whole", tmp_path / "run", 10)
 
 
-# needs
+# a dictionary
 
 
-class Moon(Need):
-    """Something that is never there."""
+def test_a_dictionary_that_is_read_is_in_the_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
 
-    name = "moon"
-
-    def check(self, settings: TrainingSettings) -> None:
-        raise UsageError("the moon is missing", where="--objective", fix="wait for the night", id="usage")
-
-    def prepare(self, prepared: Prepared) -> Any:
-        raise AssertionError("its check has failed before")
-
-
-class Tide(Need):
-    """Something that the run's inputs may lack."""
-
-    name = "tide"
-
-    def prepare(self, prepared: Prepared) -> Any:
-        assert prepared.data.fingerprint == pair().data.fingerprint
-        raise DataError("the tide is out", where="DATA", fix="come again later", id="usage")
-
-
-def needing(*wanted: Need) -> type[Objective]:
     @dataclass(frozen=True, kw_only=True)
-    class Needy(Objective):
-        """Masked words, with needs."""
+    class Looks(Objective):
+        """Masked words, and a look at the dictionary."""
 
-        name = "needy"
-
-        def needs(self) -> tuple[Need, ...]:
-            return wanted
-
-    return Needy
-
-
-def test_a_need_is_checked_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.OBJECTIVES.added, "needy", needing(DICTIONARY, Moon()))
-    with pytest.raises(UsageError, match="the moon is missing") as error:
-        trained(tmp_path / "run", "needy", data=tmp_path / "data")
-    assert error.value.fix == "wait for the night"
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_need_that_the_inputs_lack_leaves_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.OBJECTIVES.added, "needy", needing(Tide()))
-    with pytest.raises(DataError, match="the tide is out"):
-        trained(tmp_path / "run", "needy")
-    assert not (tmp_path / "run").exists()
-
-
-def test_what_is_needed_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[dict[str, Any]] = []
-
-    class Number(Need):
-        """A number of the run's inputs."""
-
-        name = "number"
-
-        def prepare(self, prepared: Prepared) -> Any:
-            return len(prepared.pairs.pairs)
-
-    class Looks(needing(DICTIONARY, Number())):  # type: ignore[misc]
-        """Looks at what it needs."""
+        name = "looks"
+        dictionary = "entries"
 
         def state(self, model: Encoder, context: Context) -> None:
-            seen.append(dict(context.found))
+            seen.append(context.dictionary)
 
         def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
             return {"mlm": masked_part(model, micro["rows"])}
 
-    monkeypatch.setitem(registry.OBJECTIVES.added, "needy", Looks)
-    trained(tmp_path / "run", "needy", steps=1)
-    assert runs.read(tmp_path / "run")["status"] == "done"
-    (found,) = seen
-    assert set(found) == {"dictionary", "number"}
-    assert found["number"] == len(found["dictionary"].pairs) == len(pair().pairs.pairs)
+    monkeypatch.setitem(registry.OBJECTIVES.added, "looks", Looks)
+    trained(tmp_path / "run", "looks", steps=1)
+    record = runs.read(tmp_path / "run")
+    assert record["status"] == "done"
+    assert record["dictionary"]["pairs"] == len(seen[0].pairs) == len(pair().pairs.pairs)
+    with pytest.raises(UsageError, match="changes no word"):
+        trained(tmp_path / "other", "looks", "inv")
+    assert not (tmp_path / "other").exists()

@@ -289,7 +289,7 @@ def test_translations_are_uniform_over_languages(texts: tuple[Path, Path], data:
     """A word with entries in two languages is translated into both, and back only into the source."""
     languages = {"en": {"text": str(texts[0])}, "la": {"t": "trans"}, "ar": {"t": "trans:script=armenian"}}
     loader = loader_of(languages, data / "three", tmp_path / "run", objective="dict-mlm", dict_coverage="100")
-    dictionary = loader.context.found["dictionary"]
+    dictionary = loader.context.dictionary
     assert {*np.unique(dictionary.images // dictionary.size)} == {0, 1, 2}
     rows = loader.streams[0].source
     every = rows.rows(np.arange(rows.n), Keys.of(1, 0, np.arange(rows.n)))

@@ -23,7 +23,6 @@ from derivlang.training.masking import Keys
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.align_mlm import alignment_loss
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
-from derivlang.training.objectives.needs import DICTIONARY, Need
 from derivlang.training.objectives.registry import find_objective, objective_names, read_objective, register_objective
 from derivlang.training.prepare import prepare_data
 from derivlang.training.settings import RunPaths
@@ -422,7 +421,7 @@ def masks_of(
 
 def translations(known: Context) -> dict[int, set[int]]:
     out: dict[int, set[int]] = {}
-    for a, b in known.found[DICTIONARY.name].pairs.tolist():
+    for a, b in known.dictionary.pairs.tolist():
         out.setdefault(a, set()).add(b)
         out.setdefault(b, set()).add(a)
     return out
@@ -571,13 +570,11 @@ def test_an_objective_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         """Masked words, and embeddings drawn to a learnt point."""
 
         name = "mine"
+        dictionary = "entries"
         weight: float = param(0.5, "of the second part", positional=True)
 
-        def needs(self) -> tuple[Need, ...]:
-            return (DICTIONARY,)
-
         def state(self, model: Encoder, context: Context) -> torch.nn.Module:
-            assert len(context.found[DICTIONARY.name].pairs) == len(pair().pairs.pairs)
+            assert len(context.dictionary.pairs) == len(pair().pairs.pairs)
             return torch.nn.Linear(model.embeddings.shape[1], 1)
 
         def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:

@@ -162,7 +162,7 @@ def test_only_skipped_lines_of_a_dictionary_are_told(tmp_path: Path) -> None:
 def test_translations_have_as_many_subwords(folder: Path, tmp_path: Path) -> None:
     """Others are only aligned; a word that no text has is in the dictionary, too."""
     inputs, loader = opened(folder, tmp_path / "run", objective="dict-mlm")
-    dictionary = loader.context.found["dictionary"]
+    dictionary = loader.context.dictionary
     sizes = dictionary.spelling.lengths[dictionary.pairs]
     assert len(sizes) == sum(len(text.splitlines()) for text in WORDS.values()) - 1  # "." is no translation of itself
     assert sizes.max() > 1
@@ -291,7 +291,7 @@ def test_words_are_found_with_the_tokenizer_of_a_checkpoint(kind: str, folder: P
     """As they are spelled within a sentence, also where a space belongs to a word."""
     more = {"tokenizer": checkpoint(kind), "data": tmp_path / "data"}
     inputs, loader = opened(folder, tmp_path / "run", objective="dict-mlm", **more)
-    dictionary, source = loader.context.found["dictionary"], loader.streams[0].source
+    dictionary, source = loader.context.dictionary, loader.streams[0].source
     rows = source.rows(np.arange(source.n), Keys.of(1, 0, np.arange(source.n)))
     numbers, _ = dictionary.spelling.of_rows(rows)
     known = {number for side in (0, 1) for number in dictionary.pairs[:, side].tolist()}

@@ -140,7 +140,7 @@ def batches(spec: str, split: str = "train") -> list[Batch]:
 
 def context(found: Prepared, rate: float = 0.15) -> Context:
     ids = LanguageIds.of(found.languages, texts=dict.fromkeys((0, 1), found.data))
-    return Context(ids, rate, {"dictionary": found.pairs, "language-ids": True, "links": found.made})
+    return Context(ids, rate, found.pairs)
 
 
 def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> StreamInputs:
@@ -152,7 +152,8 @@ def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> S
         found.languages,
         found.encoded,
         (PairedLanguages(0, 1),),
-        {"dictionary": found.pairs, "links": found.made},
+        found.pairs,
+        found.made,
     )
 
 

@@ -14,12 +14,14 @@ from derivlang.lexical.own import OwnTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training.config import ModelConfig
 from derivlang.training.language import OPTION, by_text
-from derivlang.training.languages import check_words, is_mapped
+from derivlang.training.languages import TOKENIZER, check_words, is_mapped, twin_trans
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
+from derivlang.training.prepare import Prepared
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.packed import PackedRows
 from derivlang.training.streams.pairs import PairRows
+from derivlang.training.translations import Translations
 
 
 def check_settings_fit(settings: TrainingSettings, objective: Objective, model_config: ModelConfig) -> None:
@@ -58,8 +60,53 @@ def check_settings_fit(settings: TrainingSettings, objective: Objective, model_c
             id="unused-option",
         )
     objective.check(settings, model_config)
-    for need in objective.needs():
-        need.check(settings)
+    if objective.dictionary == "entries" and not settings.language:
+        if settings.tokenizer_for is not None:
+            raise _no_twin(f"with --tokenizer-for {settings.tokenizer_for} there is none")
+        pipeline = Pipeline.parse(settings.spec)
+        if not is_mapped(pipeline):
+            raise _no_twin(f"{settings.spec} has no twin")
+        _check_differs(pipeline)
+
+
+def dictionary_of(prepared: Prepared, objective: Objective) -> Translations | None:
+    """Return the dictionary of a run, for an objective that reads one. Raise UsageError if none suits it."""
+    if not objective.dictionary:
+        return None
+    words, without = objective.dictionary == "words", f"the tokenizer of {prepared.files[TOKENIZER]} has no twin"
+    if prepared.pairs is None and words:
+        raise UsageError(
+            f"{without}, so the objective needs a dictionary of words",
+            where="--objective",
+            fix="give a dictionary with --dictionary, e.g. of derivlang dict or MUSE",
+            id="no-dictionary",
+        )
+    if prepared.pairs is None or (prepared.pairs.words and not words):
+        raise _no_twin(without)
+    if prepared.languages.are_mapped and prepared.pairs.spelling is None:
+        _check_differs(prepared.languages.pipeline)
+    return prepared.pairs
+
+
+def _no_twin(why: str) -> UsageError:
+    return UsageError(
+        f"the objective needs a dictionary of the entries of a tokenizer and its twin, but {why}",
+        where="--objective",
+        fix="give another objective, e.g. mlm or tlm, or leave out --init, --tokenizer and --tokenizer-for; with "
+        "--language, give dictionaries of words: --dictionary en-fr=FILE",
+        id="no-twin",
+    )
+
+
+def _check_differs(pipeline: Pipeline) -> None:
+    """Raise UsageError if both languages have the same words, so that a dictionary translates nothing."""
+    if twin_trans(pipeline).overlap == 100:
+        raise UsageError(
+            f"{pipeline} changes no word, so a dictionary translates nothing",
+            where="--objective",
+            fix="give an objective without a dictionary, e.g. mlm or xlm, or words of another script: --t trans,…",
+            id="no-lexicon",
+        )
 
 
 def check_texts(settings: TrainingSettings, objective: Objective, *, of_files: bool) -> None:

@@ -96,7 +96,7 @@ def plan_of(
             warn(f"{plan.objective.name} has no {one.subject}, so {one.option} has no effect")
     if not options["factor"]:
         warn_of_fractions(TrainingSettings, options)
-    if paths.dictionary and not options["factor"] and all(need.name != "dictionary" for need in plan.objective.needs()):
+    if paths.dictionary and not options["factor"] and not plan.objective.dictionary:
         warn(f"{plan.objective.name} reads no dictionary, so --dictionary does not change the training")
     return plan
 

@@ -24,7 +24,6 @@ from derivlang.training.doses import doses_of
 from derivlang.training.encode import OVERLAP
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.base import Objective
-from derivlang.training.objectives.needs import DictionaryNeed
 from derivlang.training.prepare import Prepared
 from derivlang.training.settings import CHOSEN, RECORDED, TrainingSettings
 from derivlang.training.translations import DICTIONARY
@@ -60,11 +59,6 @@ class RunInputs:
     def facts(self) -> dict[str, dict[str, Any]]:
         """What the streams record of themselves, by name."""
         return {one.stream.name: one.source.facts() for one in self.streams}
-
-    @property
-    def has_dictionary(self) -> bool:
-        """Whether the objective reads the dictionary."""
-        return any(need.name == DictionaryNeed.name for need in self.objective.needs())
 
     @property
     def unread(self) -> dict[str, Any]:
@@ -129,7 +123,7 @@ class RunInputs:
     def reached(self, step: int, subwords: int, seconds: float, counts: Mapping[str, int]) -> dict[str, Any]:
         """Return what run.json says of how far a run has come. counts: of its first `step` steps."""
         pairs = self.prepared.pairs
-        entries = len(pairs.pairs) if self.has_dictionary and pairs is not None else None
+        entries = len(pairs.pairs) if self.objective.dictionary and pairs is not None else None
         asked = self.settings.asked
         names = [one.name for one in asked] if len(asked) > 2 else []
         doses = doses_of(Counter(counts), self.objective, self.streams, step, entries, names)
@@ -171,8 +165,8 @@ class RunInputs:
                 "tie": settings.tie,
                 "language_ids": settings.language_ids,
             },
-            "dictionary": self._dictionary() if self.has_dictionary else None,
-            "alignment_dictionary": None if self.has_dictionary else self._dictionary(),
+            "dictionary": self._dictionary() if self.objective.dictionary else None,
+            "alignment_dictionary": None if self.objective.dictionary else self._dictionary(),
             "parallel": None if "parallel" in unread else settings.parallel,
             "data": prepared.fingerprints(0, 1) or "",
             "folders": sorted(set(prepared.used)),

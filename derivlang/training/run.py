@@ -28,6 +28,7 @@ from derivlang.training.checks import (
     check_pairs,
     check_settings_fit,
     check_texts,
+    dictionary_of,
 )
 from derivlang.training.devices import only_main_warns, processes
 from derivlang.training.doses import log_within, steps_within
@@ -135,14 +136,14 @@ def _data(plan: RunPlan, before: dict[str, Any] | None) -> RunInputs:
     settings, paths, objective = plan.settings, plan.paths, plan.objective
     init = init_of(paths, settings, before, causal=objective.causal)
     prepared = prepare(plan, before)
-    needs = {need.name: need.prepare(prepared) for need in objective.needs()}
+    dictionary = dictionary_of(prepared, objective)
     pairs = paired_languages(settings, paths.pairs)
-    material = StreamInputs(settings, prepared.languages, prepared.encoded, pairs, needs)
+    material = StreamInputs(settings, prepared.languages, prepared.encoded, pairs, dictionary, prepared.made)
     streams = open_streams(objective, material)
     check_pairs(paths.pairs, objective, streams)
     texts = {number: text for text, numbers in material.texts(settings.seq_len) for number in numbers}
     ids = LanguageIds.of(prepared.languages, settings.replacements, texts)
-    context = Context(ids, settings.mask, needs)
+    context = Context(ids, settings.mask, dictionary)
     # A run that begins from another one does not see its rows and masks again.
     seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init['weights']}")) >> 1
     loader = Loader(streams, objective, context, seed, settings.accumulate)

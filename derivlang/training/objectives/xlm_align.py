@@ -38,9 +38,8 @@ from derivlang.core.spec_files import Named
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.masking import Keys, choose_masked
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, Share, masked_part
-from derivlang.training.objectives.needs import LinksNeed, Need
 from derivlang.training.streams.base import ALIGNERS, GOLD, Stream
-from derivlang.training.streams.linked import LinkedPairs
+from derivlang.training.streams.linked import LinkedPairs, check_kind
 from derivlang.training.streams.packed import Packed
 from derivlang.training.streams.pairs import SentencePairs
 
@@ -78,10 +77,9 @@ class XlmAlign(Objective):
         make = SentencePairs if self.labels == OWN else partial(LinkedPairs, kind=self.labels)
         return Packed(), make(share=self.pairs, views=views, reset=False, together=False, links=True)
 
-    def needs(self) -> tuple[Need, ...]:
-        return () if self.labels == OWN else (LinksNeed(self.labels, "labels"),)
-
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
+        if self.labels != OWN:
+            check_kind(self.labels, "labels")
         for name, layer in (("layer", self.layer), ("pointer", self.pointer)):
             if layer > model_config.n_layers:
                 raise UsageError(

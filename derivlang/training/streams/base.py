@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,13 +16,13 @@ from derivlang.core.arrays import Int64, Ints
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
 from derivlang.training.data import Data
+from derivlang.training.data_folder import Make
 from derivlang.training.language import by_text, named_pairs, only_file
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.masking import Keys
 from derivlang.training.row_order import row_numbers
 from derivlang.training.settings import CHOSEN, TrainingSettings
 
-DICTIONARY_KEY, LINKS_KEY = "dictionary", "links"  # of `StreamInputs.found`, for needs of objectives
 GOLD, ALIGNERS = "gold", ("hmm", "eflomal")  # kinds of links
 
 
@@ -30,15 +30,16 @@ GOLD, ALIGNERS = "gold", ("hmm", "eflomal")  # kinds of links
 class StreamInputs:
     """What streams are opened from.
 
-    encoded: the texts in pieces for rows of a length. pairs: where sentence pairs come from. found: the values of the
-    objective's needs, by name.
+    encoded: the texts in pieces for rows of a length. pairs: where sentence pairs come from. dictionary:
+    `Translations`, for an objective that reads one. make: makes a folder of data, as `Prepared.made`.
     """
 
     settings: TrainingSettings
     languages: Languages
     encoded: Mapping[int, tuple[Data, ...]]
     pairs: tuple[PairedLanguages, ...] = ()
-    found: Mapping[str, Any] = field(default_factory=dict)
+    dictionary: Any = None
+    make: Make | None = None
 
     def text(self, length: int, language: int) -> Data:
         """Return the text of a language, in pieces for rows of a length."""

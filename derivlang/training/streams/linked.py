@@ -33,7 +33,7 @@ from derivlang.lexical.encoding import Encoded
 from derivlang.training.batch import Pieces
 from derivlang.training.data_folder import Make
 from derivlang.training.languages import Languages
-from derivlang.training.streams.base import ALIGNERS, GOLD, LINKS_KEY, StreamInputs
+from derivlang.training.streams.base import ALIGNERS, GOLD, StreamInputs
 from derivlang.training.streams.bitext import FilePairs, lifted
 from derivlang.training.streams.pair_source import PairSource
 from derivlang.training.streams.pairs import SentencePairs
@@ -60,7 +60,8 @@ class LinkedPairs(SentencePairs):
             )
         pairs = super().source(material, file)
         if self.kind in ALIGNERS:
-            pairs = AlignedPairs(pairs, self.kind, material.languages, material.found[LINKS_KEY])
+            assert material.make is not None
+            pairs = AlignedPairs(pairs, self.kind, material.languages, material.make)
         if isinstance(pairs, FilePairs | AlignedPairs) and not pairs.linked.ends.size:
             raise DataError(
                 "its sentence pairs have no links",
@@ -69,6 +70,17 @@ class LinkedPairs(SentencePairs):
                 id="no-links",
             )
         return pairs
+
+
+def check_kind(kind: str, parameter: str) -> None:
+    """Raise UsageError for a kind of links that is neither known nor a file. parameter: its name, for the message."""
+    if kind not in (GOLD, *ALIGNERS) and not Path(kind).is_file():
+        raise UsageError(
+            f"{parameter}={kind} is neither {GOLD}, {', '.join(ALIGNERS)} nor a file that is there",
+            where="--objective",
+            fix="give a file of Pharaoh links, a line per pair, e.g. of derivlang align train",
+            id="missing-file",
+        )
 
 
 class AlignedPairs(PairSource):

@@ -36,7 +36,7 @@ from derivlang.core.keys import draw, text_key
 from derivlang.training.batch import SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys, whole_words
-from derivlang.training.streams.base import DICTIONARY_KEY, StreamInputs
+from derivlang.training.streams.base import StreamInputs
 from derivlang.training.streams.bitext import FilePairs, PairFile, read_pairs
 from derivlang.training.streams.pair_source import DerivedPairs, JoinedPairs, PairSource
 from derivlang.training.streams.pairs import PairRows, SentencePairs
@@ -69,7 +69,7 @@ class CodeSwitched(SentencePairs):
         return parts[0] if len(parts) == 1 else JoinedPairs(parts)
 
     def open(self, material: StreamInputs) -> PairRows:
-        dictionary: Translations = material.found[DICTIONARY_KEY]
+        dictionary: Translations = material.dictionary
         words = dictionary.of_words if material.has_pair_file else None
         if dictionary.words or words is not None:
             return self._of_words(material, words or dictionary)
