@@ -57,7 +57,7 @@ class Momentum(Objective):
 
 @dataclass(frozen=True, kw_only=True)
 class Various(Objective):
-    """Masks of some streams, each in steps of its own."""
+    """Masks of some streams, and rows without masks."""
 
     name = "various"
     language_ids = True
@@ -65,19 +65,15 @@ class Various(Objective):
 
     def streams(self) -> tuple[Stream, ...]:
         return (
-            Packed(every=2),
-            SentencePairs(every=2, phase=1, views=2, links=True),
-            CodeSwitched(every=3, share=0.5, masked=False),
+            Packed(),
+            SentencePairs(views=2, links=True),
+            CodeSwitched(share=0.5, masked=False),
         )
 
     def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
-        out = {}
-        for name in ("rows", "pairs", "pairs:2"):
-            if name in micro:
-                out[name] = masked_part(model, micro[name])
-        if "switched" in micro:
-            out["size"] = LossPart(model.states(micro["switched"]).pow(2).sum(), micro["switched"].totals.rows, 1e-4)
-        return out
+        out = {name: masked_part(model, micro[name]) for name in ("rows", "pairs", "pairs:2")}
+        size = model.states(micro["switched"]).pow(2).sum()
+        return {**out, "size": LossPart(size, micro["switched"].totals.rows, 1e-4)}
 
 
 @pytest.fixture(autouse=True)
@@ -135,17 +131,15 @@ def test_accumulating_with_hooks_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
-def test_streams_with_rows_in_some_steps(accumulate: int, tmp_path: Path) -> None:
-    """A part is the mean over the steps that have it; the run goes on bit by bit."""
+def test_streams_of_several_kinds(accumulate: int, tmp_path: Path) -> None:
+    """A part is the mean over the steps; the run goes on bit by bit."""
     options = {"steps": 10, "kind": "roberta", "dropout": 0.1, "accumulate": accumulate, "batch_size": 16}
     trained(tmp_path / "whole", "various", log_every=1, save_every=4, **options)
     each = {entry["step"]: entry for entry in log(tmp_path / "whole")}
     made = loader("various", parallel="25", batch_size=16)
     tokens = 0
     for (micro,) in made.steps(0, 10):
-        parts = set()
-        parts |= {"rows"} if micro.step % 2 == 0 else {"pairs", "pairs:2"}
-        parts |= {"size"} if micro.step % 3 == 0 else set()
+        parts = {"rows", "pairs", "pairs:2", "size"}
         entry = each[micro.step + 1]
         assert set(entry["parts"]) == parts
         tokens += sum(tokens_of(micro.counts).values())

@@ -133,7 +133,7 @@ def positions(cell: Cell) -> int | None:
     size = _setting(cell.options, "steps") * _setting(cell.options, "batch-size") * _setting(cell.options, "seq-len")
     if cell.options.get("budget", "steps") != "steps":
         return int(size)  # as for mlm
-    return round(float(size) * sum(stream.share / stream.every for stream in streams))
+    return round(float(size) * sum(stream.share for stream in streams))
 
 
 def model_of(cell: Cell) -> str:

@@ -100,12 +100,12 @@ class RowSource(ABC):
     length: int
     mean_subwords: float
 
-    def numbers(self, name: str, seed: int, steps: range, begin: int, offsets: Int64) -> Int64:
-        """Return the numbers of the rows of some steps.
+    def numbers(self, name: str, seed: int, step: int, begin: int, end: int) -> Int64:
+        """Return the numbers of the rows of a step.
 
-        name: of the stream. begin: number of rows before these steps. offsets: int64[n + 1], where each step begins.
+        name: of the stream. begin, end: number of rows before the step, and before the next one.
         """
-        return row_numbers(name, seed, self.n, begin, begin + int(offsets[-1]))
+        return row_numbers(name, seed, self.n, begin, end)
 
     @abstractmethod
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
@@ -123,8 +123,7 @@ class Stream(ABC):
     name: by which a loss finds its batch. of_one_language: whether each row is in one language, so that the rows of one
     language are enough (--languages). share: of the step's positions, compared with `batch_size` rows of `seq_len`
     sub-words. reset: whether positions begin again within its rows. views: number of times that the rows are masked,
-    each time by other draws; the second view is the batch `NAME:2`. masked: False for rows without masks. every, phase:
-    the stream has rows in the steps s with s mod every = phase, and none in the others.
+    each time by other draws; the second view is the batch `NAME:2`. masked: False for rows without masks.
     """
 
     name: ClassVar[str]
@@ -133,8 +132,6 @@ class Stream(ABC):
     reset: bool = False
     views: int = 1
     masked: bool = True
-    every: int = 1
-    phase: int = 0
 
     def reads(self, files: Collection[str]) -> Set[str]:
         """Return which settings of CHOSEN it reads: all, unless a stream says otherwise.
@@ -187,7 +184,7 @@ class Stream(ABC):
     def kinds(self, rows: SubwordRows) -> Mapping[str, Any]:
         """Return which of some rows, as bool[B] or a slice of all, are counted under which name.
 
-        By default all are counted under the stream's name. The rows may be of several steps.
+        By default all are counted under the stream's name.
         """
         return {self.name: slice(None)}
 
@@ -198,10 +195,3 @@ class Stream(ABC):
     def names(self) -> tuple[str, ...]:
         """Return the names of the stream's batches, one for each view."""
         return (self.name, *(f"{self.name}:{view}" for view in range(2, self.views + 1)))
-
-    def steps(self, begin: int, end: int) -> range:
-        """Return the steps of begin … end - 1 that have rows of the stream.
-
-        every 3, phase 1: steps(0, 6) is 1, 4
-        """
-        return range(begin + (self.phase - begin) % self.every, end, self.every)
