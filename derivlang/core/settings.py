@@ -230,7 +230,7 @@ def setting(
     help: a noun phrase. option: its name, if it differs from the field's name with hyphens; False for none. also: other
     spellings, with commas. minimum, maximum: bounds that are allowed themselves. above, below: bounds that are not.
     check: called with the value and the option's name; raises UsageError. The others: see `Declared`. needs: only_with,
-    requires, excludes, extra: see `OptionNeeds`.
+    requires, excludes: see `OptionNeeds`.
     """
     return dataclasses.field(
         default=default,

@@ -21,7 +21,6 @@ from derivlang.core.settings import OPTIONS, Settings, declared, setting
 from derivlang.core.takes import Names, Percent, Takes
 from derivlang.formats.places import OptionalPath, PathLike
 from derivlang.lexical.settings import By, percent
-from derivlang.training.frozen_parts import check_freeze
 from derivlang.training.language import UNREAD, Language, read_languages
 
 if TYPE_CHECKING:
@@ -39,6 +38,8 @@ Replacements = Literal["own", "both", "none"]
 
 _MODELS = "the model's"
 _OWN = ("positions", "special-ids")
+
+_FREEZE = re.compile(r"embeddings|encoder|layers=[0-9]{1,4}(-[0-9]{1,4})?")  # a part of --freeze
 
 
 def _check_own(value: Any, option: str) -> None:
@@ -81,6 +82,28 @@ def _check_trackers(value: Any, option: str) -> None:
             raise UsageError(
                 f"{one!r} is not NAME=PROJECT", where=option, fix="write e.g. mlflow=words", id="bad-value"
             )
+
+
+def layers_of(part: str) -> tuple[int, int]:
+    """Return the first and the last layer of `layers=2` or `layers=0-3`."""
+    first, _, last = part.removeprefix("layers=").partition("-")
+    return int(first), int(last or first)
+
+
+def check_layers(parts: str, n_layers: int) -> None:
+    """Raise UsageError if parts to freeze name a layer that a model does not have."""
+    for part in parts.split(","):
+        if part.startswith("layers=") and layers_of(part)[1] >= n_layers:
+            raise UsageError(f"{part}: the model has the layers 0 to {n_layers - 1}", where="--freeze", id="bad-value")
+
+
+def check_freeze(value: Any, option: str) -> None:
+    """Raise UsageError unless a text lists parts of a model, with commas. option: its name."""
+    for part in filter(None, value.split(",")):
+        if not _FREEZE.fullmatch(part):
+            raise unknown("part to freeze", part, ("embeddings", "encoder", "layers=0-3"), where=option, id="freeze")
+        if part.startswith("layers=") and layers_of(part)[0] > layers_of(part)[1]:
+            raise UsageError(f"{part} names no layer", where=option, fix="write e.g. layers=0-3", id="bad-value")
 
 
 # A setting that [training] of a model's file may give, too.
@@ -310,18 +333,9 @@ class LogOptions(Settings):
         None, "Number of steps between checkpoints.", minimum=1, unset="ten minutes, at a log entry"
     )
     keep: int = setting(2, "Number of checkpoints to keep.", minimum=1)
-    tensorboard: OptionalPath = setting(
-        None, "Folder for TensorBoard's events.", unset="write none", extra="tensorboard"
-    )
-    wandb: str | None = setting(
-        None,
-        "Project of Weights & Biases; offline in OUT/wandb, unless WANDB_MODE is set.",
-        unset="write none",
-        extra="wandb",
-    )
     tracker: Names = setting(
         (),
-        "NAME=PROJECT of another experiment tracker of accelerate, e.g. mlflow=words; may be repeated.",
+        "NAME=PROJECT of an experiment tracker of accelerate: tensorboard, wandb, mlflow …; may be repeated.",
         check=_check_trackers,
     )
     factor: Names = setting((), "NAME=LEVEL of a study, kept in run.json; may be repeated.", check=_check_factors)
@@ -332,14 +346,12 @@ class LogSettings(LogOptions):
     """The same. logged: called with (step, entry of the log) when something is logged. compile: let torch compile the
     encoder."""
 
-    if TYPE_CHECKING:
-        tensorboard: OptionalPath = _READ
     logged: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
     compile: bool = False
 
     def silent(self) -> LogSettings:
         """Return the settings of a process that logs and saves at the same steps, but writes nothing."""
-        return replace(self, logged=LogSettings.logged, tensorboard=None, wandb=None, tracker=())
+        return replace(self, logged=LogSettings.logged, tracker=())
 
 
 @dataclass(frozen=True, kw_only=True)

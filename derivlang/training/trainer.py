@@ -13,10 +13,9 @@ ten minutes after the checkpoint before. A run of 0 steps has one of the untrain
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +65,7 @@ def train(
     from accelerate.utils import broadcast_object_list
 
     with _tracking():
-        trackers = trackers_of(log_settings, run, resumed=last is not None)
+        trackers = trackers_of(log_settings.tracker, run)
     trainer = Trainer(settings, lm, loader, last, trackers, compile=log_settings.compile)
     accelerator, progress = trainer.accelerator, Progress(last, masks=not loader.objective.causal)
     main, step, n_steps = accelerator.is_main_process, 0 if last is None else last.step, settings.steps or 0
@@ -331,31 +330,12 @@ def check_trackers(asked: tuple[str, ...]) -> None:
             )
 
 
-def trackers_of(settings: LogSettings, run: Path, *, resumed: bool) -> list[Any]:
-    """Return the trackers of `accelerate` that are asked for, for a run.
-
-    A run of Weights & Biases is written offline, into RUN/wandb, unless the environment has WANDB_MODE; a resumed
-    training continues the same run.
-    """
+def trackers_of(asked: Sequence[str], run: Path) -> list[Any]:
+    """Return the trackers of `accelerate` of a run. asked: NAME=PROJECT each. Some write files, into RUN/PROJECT."""
     from accelerate.tracking import LOGGER_TYPE_TO_CLASS as CLASSES
 
     trackers = []
-    if settings.tensorboard is not None:
-        folder = settings.tensorboard.resolve()
-        trackers.append(CLASSES["tensorboard"](folder.name, folder.parent))
-    if settings.wandb is not None:
-        # Folders are named offline-run-DATE_TIME-ID or run-DATE_TIME-ID.
-        earlier = sorted((run / "wandb").glob("*run-*-*"), key=lambda path: path.name.removeprefix("offline-"))
-        options: dict[str, Any] = {
-            "name": run.resolve().name,
-            "dir": str(run),
-            "id": earlier[-1].name.rpartition("-")[2] if earlier and resumed else None,
-            "resume": "allow",
-            "mode": os.environ.get("WANDB_MODE", "offline"),
-            "settings": {"silent": True},
-        }
-        trackers.append(CLASSES["wandb"](settings.wandb, **options))
-    for name, _, project in (one.partition("=") for one in settings.tracker):
+    for name, _, project in (one.partition("=") for one in asked):
         folders = (run,) if CLASSES[name].requires_logging_directory else ()
         trackers.append(CLASSES[name](project, *folders))
     return trackers
@@ -363,14 +343,14 @@ def trackers_of(settings: LogSettings, run: Path, *, resumed: bool) -> list[Any]
 
 @contextmanager
 def _tracking() -> Iterator[None]:
-    """Raise DataError if a tracker fails, as Weights & Biases does online without a key."""
+    """Raise DataError if a tracker fails, as Weights & Biases does without a key."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 (packages raise many kinds)
         raise DataError(
             f"an experiment tracker failed: {' '.join(str(error).split())[:200]}",
-            where="--tensorboard, --wandb, --tracker",
-            fix="leave it out, or unset WANDB_MODE to write a run of Weights & Biases offline",
+            where="--tracker",
+            fix="leave it out, or see the page of the tracker: wandb writes to a folder with WANDB_MODE=offline",
             id="tracker",
         ) from None
 
