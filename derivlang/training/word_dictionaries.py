@@ -98,7 +98,7 @@ def spelt(given: Sequence[WordDictionary], made: Mapping[int, Translations], lan
     every, sizes = (np.concatenate([words[side][n] for side in (0, 1) for _, words in parts]) for n in (0, 1))
     left, right = np.repeat([one for one, _ in parts], [len(words[0][1]) for _, words in parts], axis=0).T
     offsets = offsets_of(sizes)
-    spelling = Spelling.of(every, offsets, languages.size)
+    spelling = Spelling.of(every, offsets)
     hashes = [f"{one.sides}{one.sha256}" for one in given] + [twin.sha256 for twin in made.values()]
     digest = sha256("".join(hashes).encode()).hexdigest()
     found = Translations.of(
@@ -138,7 +138,7 @@ def check_direction(one: WordDictionary, languages: Languages, texts: Mapping[in
     counts, seen = np.zeros(2, np.int64), []
     for place, language in enumerate(one.sides):
         spelt = [one.spelt(side, language, languages) for side in (place, 1 - place)]
-        found, entries = _occurrences(texts[language], language, spelt, languages.size)
+        found, entries = _occurrences(texts[language], language, spelt)
         counts += found
         seen.append(entries)
     both = " and ".join(names[side] for side in one.sides)
@@ -166,13 +166,13 @@ def check_direction(one: WordDictionary, languages: Languages, texts: Mapping[in
         )
 
 
-def _occurrences(text: Data, language: int, spelt: Sequence[tuple[Int64, Int64]], size: int) -> tuple[Int64, Bool]:
+def _occurrences(text: Data, language: int, spelt: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Bool]:
     """Return int64[S]: how many words of a text, from its begin until there are enough, are in each of S lists.
 
     Return bool[K], too: which words of the first list are among them.
     """
     ids, sizes = (np.concatenate(parts) for parts in zip(*((ids, lengths_of(at)) for ids, at in spelt), strict=True))
-    spelling = Spelling.of(ids, offsets_of(sizes), size)
+    spelling = Spelling.of(ids, offsets_of(sizes))
     numbers = [spelling.find(*words) for words in spelt]
     listed = np.zeros((len(spelt), len(spelling) + 1), bool)  # the last is for -1, of words that have no number
     for row, some in zip(listed, numbers, strict=True):
