@@ -104,7 +104,7 @@ def test_every_objective_trains_on_four_languages(
 def loader_of(languages: Any, data: Path, out: Path, **options: Any) -> Any:
     """The loader of a run that is not trained."""
     asked = {"out": out, "language": languages, "data": data, **asked_with(options)}
-    return _data(Pretrain.of(asked).planned(), None).loader
+    return _data(Pretrain.of(asked).planned()).loader
 
 
 def test_rows_follow_the_shares_in_any_order(texts: tuple[Path, Path], data: Path, tmp_path: Path) -> None:

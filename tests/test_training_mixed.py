@@ -102,14 +102,6 @@ def test_embeddings_that_nothing_trains(tmp_path: Path) -> None:
     trained(tmp_path / "run", "align-mlm", freeze="layers=0-0", steps=1)
 
 
-def test_a_resumed_run_keeps_its_language_ids(tmp_path: Path) -> None:
-    words = "--source demo --t trans,inv --vocab-size 300 --objective dict-mlm".split()
-    given = ["pretrain", *words, "-o", tmp_path / "run"]
-    run(*given, "--steps", 4, "--no-language-ids")
-    assert "already complete" in run(*given, "--steps", 4, "--resume").err
-    assert "language_ids is false, not true" in run(*given, "--steps", 4, "--resume", "--language-ids", code=1).err
-
-
 # presets
 
 

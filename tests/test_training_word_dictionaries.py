@@ -63,7 +63,7 @@ def options(folder: Path, names: str = "en fr de", known: str = "en-fr en-de", *
 
 def opened(folder: Path, out: Path, **more: Any) -> tuple[Any, Any]:
     """The inputs of a run that is not trained, and its loader."""
-    inputs = _data(Pretrain.of({"out": out, **options(folder, **more)}).planned(), None)
+    inputs = _data(Pretrain.of({"out": out, **options(folder, **more)}).planned())
     return inputs, inputs.loader
 
 

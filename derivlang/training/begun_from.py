@@ -29,15 +29,13 @@ from derivlang.training.settings import RunPaths, TrainingSettings
 INIT = "--init"
 
 
-def with_tokenizer(paths: RunPaths, settings: TrainingSettings, before: dict[str, Any] | None) -> RunPaths:
+def with_tokenizer(paths: RunPaths, settings: TrainingSettings) -> RunPaths:
     """Return the paths with the tokenizer of the run to begin from, whose embeddings belong to it.
 
-    before: the record of a resumed run, which has a copy. Raise StoreError if there is no such run.
+    Raise StoreError if there is no such run.
     """
     if paths.init is None or paths.tokenizer is not None or settings.embeddings == "new":
         return paths
-    if before is not None:
-        return replace(paths, tokenizer=paths.run / TOKENIZER)
     elsewhere = checkpoint_folder(paths.init)
     return replace(paths, tokenizer=elsewhere or model_of(paths.init, INIT)[0] / TOKENIZER)
 

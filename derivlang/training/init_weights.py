@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import Twin
@@ -38,14 +38,12 @@ from derivlang.training.settings import RunPaths, TrainingSettings
 _EMBEDDINGS = "--embeddings"
 
 
-def init_of(
-    paths: RunPaths, settings: TrainingSettings, before: dict[str, Any] | None, *, causal: bool
-) -> dict[str, Any] | None:
+def init_of(paths: RunPaths, settings: TrainingSettings, *, causal: bool) -> dict[str, Any] | None:
     """Return what a run begins from, for run.json: {"run": as given, "weights": hash of its model}; None: a new model.
 
     With from=RUN it has "embeddings", too, the hash of that run's model. A checkpoint that was trained elsewhere is
-    tried at once. before: the record of a run to resume, which suffices. causal: whether the objective needs a causal
-    model. Raise UsageError if there is nothing to take the embeddings from, StoreError if there is no such model.
+    tried at once. causal: whether the objective needs a causal model. Raise UsageError if there is nothing to take the
+    embeddings from, StoreError if there is no such model.
     """
     run, (how, _, other) = paths.init, settings.embeddings.partition("=")
     if run is None:
@@ -54,16 +52,13 @@ def init_of(
                 "there is no run to take the embeddings from", where=_EMBEDDINGS, fix="give --init RUN", id="usage"
             )
         return None
-    if before is not None and (before.get("init") or {}).get("run") == run:
-        facts: dict[str, Any] = before["init"]
-        return facts
     elsewhere = checkpoint_folder(run)
     if elsewhere is not None:
         lm = load_model(elsewhere, causal=causal)
         if how != "new":
             check_vocabulary(lm, ForeignTokenizer.load(elsewhere).size, str(elsewhere))
     path = model_of(run, INIT)[1] if elsewhere is None else elsewhere
-    facts = {"run": run, "weights": checkpoint.hash_of_weights(path)}
+    facts: dict[str, Any] = {"run": run, "weights": checkpoint.hash_of_weights(path)}
     if how == "from":
         facts["embeddings"] = checkpoint.hash_of_weights(model_of(other, _EMBEDDINGS)[1])
     return facts
@@ -82,7 +77,6 @@ def init_model(
     how, _, other = settings.embeddings.partition("=")
     if how != "new":
         _check_tokenizers(run or path, languages, INIT)
-    _check_unchanged(path, facts["weights"])
     specials: list[tuple[int, int]] = []
     if run is not None:
         lm = checkpoint.load_model(path)
@@ -100,7 +94,6 @@ def init_model(
     if how == "from":
         other_run, other_path = model_of(other, _EMBEDDINGS)
         _check_tokenizers(other_run, languages, _EMBEDDINGS)
-        _check_unchanged(other_path, facts["embeddings"])
         source = checkpoint.load_model(other_path)
         set_tie(source, settings.tie)
         _check_width(source, lm)
@@ -127,17 +120,6 @@ def copy_embeddings(lm: Any, languages: Languages) -> None:
         for matrix in _matrices(lm):
             for derived in others:
                 matrix[derived] = matrix[source]
-
-
-def _check_unchanged(path: Path, weights: str) -> None:
-    """Raise StoreError if a model is not the one that a run was said to begin from."""
-    if checkpoint.hash_of_weights(path) != weights:
-        raise StoreError(
-            "has other weights than when this run began",
-            where=str(path),
-            fix="restore it, or use --force",
-            id="other-run",
-        )
 
 
 def _check_tokenizers(folder: Path, languages: Languages, option: str) -> None:

@@ -82,12 +82,8 @@ def plan_of(
     name.
     """
     before = run_folder.read(out) if resume and (out / run_folder.RUN).exists() else None
-    # The version that made the run may have had another default, and a run that it began from may be gone.
-    recorded = (before or {}).get("settings", {}).get("language_ids")
-    if options.get("language_ids") is None and isinstance(recorded, bool):
-        settings = replace(settings, language_ids=recorded)
     paths = RunPaths(run=out, parser=options.get("parser"), parses=options.get("parses"), **given(RunPaths, options))
-    _check_size(options["vocab_size"], with_tokenizer(paths, settings, before).tokenizer)
+    _check_size(options["vocab_size"], with_tokenizer(paths, settings).tokenizer)
     duration = Duration(**given(Duration, options))
     plan = RunPlan(settings, model_config, request, paths, duration, log, resume, force, before)
     # The cells of a study, which give factors, share settings: nothing is said of these.

@@ -74,7 +74,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
             check_texts(plan.settings, plan.objective, of_files=are_of_files(plan.settings, plan.paths.pairs))
             if main and before is not None:  # a file that is missing is written again
                 run_folder.check_files(run, before, missing=False)
-            inputs = _data(plan, before)
+            inputs = _data(plan)
             prepared = inputs.prepared
             if before is not None:
                 inputs.check_same_run(before, run)
@@ -128,14 +128,11 @@ def _held(plan: RunPlan) -> Iterator[None]:
         yield
 
 
-def _data(plan: RunPlan, before: dict[str, Any] | None) -> RunInputs:
-    """Return what the model depends on. before: the record of the resumed run.
-
-    Raise DerivlangError if a stream lacks something.
-    """
+def _data(plan: RunPlan) -> RunInputs:
+    """Return what the model depends on. Raise DerivlangError if a stream lacks something."""
     settings, paths, objective = plan.settings, plan.paths, plan.objective
-    init = init_of(paths, settings, before, causal=objective.causal)
-    prepared = prepare(plan, before)
+    init = init_of(paths, settings, causal=objective.causal)
+    prepared = prepare(plan)
     dictionary = dictionary_of(prepared, objective)
     pairs = paired_languages(settings, paths.pairs)
     material = StreamInputs(settings, prepared.languages, prepared.encoded, pairs, dictionary, prepared.made)
@@ -162,13 +159,13 @@ def _data(plan: RunPlan, before: dict[str, Any] | None) -> RunInputs:
 
 
 @only_main_warns()
-def prepare(plan: RunPlan, before: dict[str, Any] | None = None) -> Prepared:
-    """Return the inputs of a run, with the tokenizer of what it begins from. before: the record of a resumed run.
+def prepare(plan: RunPlan) -> Prepared:
+    """Return the inputs of a run, with the tokenizer of what it begins from.
 
     Raise DerivlangError if they cannot be made, or if existing ones do not fit.
     """
     settings, objective = plan.settings, plan.objective
-    paths = with_tokenizer(plan.paths, settings, before)
+    paths = with_tokenizer(plan.paths, settings)
     if plan.request is None:
         return prepare_pairs(settings, paths)
     check_languages(settings, paths.tokenizer, objective)
