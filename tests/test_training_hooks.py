@@ -1,4 +1,4 @@
-"""What an objective may add to a run: a state, and hooks before and after a step."""
+"""What an objective may add to a run: a state, and a hook after each step."""
 
 from __future__ import annotations
 
@@ -36,17 +36,11 @@ class Momentum(Objective):
     def state(self, model: Encoder, context: Context) -> torch.nn.Module:
         out = torch.nn.Module()
         out.register_buffer("average", model.embeddings.detach().clone())
-        out.register_buffer("target", torch.zeros_like(out.average))
         return out
-
-    def before_step(self, model: Encoder, state: Any, step: int) -> None:
-        assert not torch.is_grad_enabled()
-        CALLS.append(("before", step))
-        state.target.copy_(state.average * 0.5)
 
     def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
         CALLS.append(("loss", micro.step))
-        near = (model.embeddings - state.target).pow(2).sum() * micro.share
+        near = (model.embeddings - state.average * 0.5).pow(2).sum() * micro.share
         return {"mlm": masked_part(model, micro["rows"]), "near": LossPart(near, weight=0.1)}
 
     def after_step(self, model: Encoder, state: Any, step: int) -> None:
@@ -89,9 +83,7 @@ def _objectives(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("accumulate", [1, 4])
 def test_hooks_are_called_once_a_step(accumulate: int, tmp_path: Path) -> None:
     trained(tmp_path / "run", "momentum", accumulate=accumulate, steps=5)
-    expected = [
-        call for step in range(5) for call in [("before", step), *[("loss", step)] * accumulate, ("after", step)]
-    ]
+    expected = [call for step in range(5) for call in [*[("loss", step)] * accumulate, ("after", step)]]
     assert expected == CALLS
 
 
@@ -103,7 +95,6 @@ def test_a_state_that_follows_the_model_by_hand(tmp_path: Path) -> None:
     found = state(tmp_path / "run", 1)["objective"]
     assert not torch.equal(first, then)
     torch.testing.assert_close(found["average"], first + 0.25 * (then - first))
-    torch.testing.assert_close(found["target"], 0.5 * first)
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])

@@ -84,8 +84,8 @@ def test_every_objective_trains_on_four_languages(
     """And again in another order, which changes nothing."""
     model: dict[str, Any] = {"model": "tiny-gpt"} if objective == "clm" else {}
     streams = OBJECTIVES.find(objective)().streams()
-    rows = not streams[0].pair_kinds()  # xlm draws pairs and rows from one set
-    if all(stream.pair_kinds() and not stream.of_one_language for stream in streams):
+    rows = not streams[0].pair_kinds  # xlm draws pairs and rows from one set
+    if all(stream.pair_kinds and not stream.of_one_language for stream in streams):
         model["pairs"] = {"en-fr": bitext(texts, tmp_path)}  # without which French has no row
     languages = four(texts, shares=rows)
     first, *others = languages.items()

@@ -191,7 +191,7 @@ def test_a_run_within_a_budget(tmp_path: Path) -> None:
 
 def test_kinds_of_rows_have_names_of_their_own() -> None:
     assert PAIRS == "pairs"
-    assert Packed().pair_kinds() == set()
+    assert Packed().pair_kinds == set()
 
 
 # languages that keep all words

@@ -126,7 +126,7 @@ def check_texts(settings: TrainingSettings, objective: Objective, *, of_files: b
             f"{objective} reads no text of the corpus", where=option, fix="leave it out", id="unused-option"
         )
     # Copies of sentences in their own language follow the texts, but not parts of one text.
-    if not all(stream.keeps_apart(files) or not (parts or stream.pair_kinds()) for stream in streams):
+    if not all(stream.keeps_apart(files) or not (parts or stream.pair_kinds) for stream in streams):
         raise UsageError(
             f"{objective} reads sentences of the corpus in both languages",
             where=option,

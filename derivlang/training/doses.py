@@ -71,7 +71,7 @@ def doses_of(
     entries: of the dictionary that it reads, None without one. languages: names, of a run of more than two.
     """
     seen, masked, translated = tokens_of(counts), counts["masked"], counts["translated"]
-    paired = {kind for one in streams for kind in one.stream.pair_kinds()}
+    paired = {kind for one in streams for kind in one.stream.pair_kinds}
     epochs = {one.stream.name: round(one.rows_before(step) / one.source.n, 4) for one in streams}
     used = None if entries is None else objective.entries_per_step(entries)
     doses: dict[str, float | None] = {
@@ -92,7 +92,7 @@ def doses_of(
         doses[f"{name}_epochs"] = epochs[name]
         doses |= {of: facts[of] for of in ("pairs", "short_pairs") if of in facts}
         if "percent" in facts:
-            doses[f"{next(iter(one.stream.pair_kinds()), name)}_percent"] = facts["percent"]
+            doses[f"{next(iter(one.stream.pair_kinds), name)}_percent"] = facts["percent"]
     if entries is not None:
         doses["dictionary_entries"] = entries
     return doses | _shares(counts)

@@ -158,8 +158,6 @@ class Trainer:
             torch.default_generator.manual_seed(seed)
         else:
             torch.manual_seed(seed)  # of all devices; without one it formats a traceback, which takes 0.2 ms
-        with torch.no_grad():
-            objective.before_step(net.model, net.state, step)
         for micro in micros:
             # Processes exchange gradients only at the last micro-batch.
             with nullcontext() if micro is micros[-1] else accelerator.no_sync(self._net):

@@ -146,10 +146,6 @@ class Objective(Parameterised):
         """Return the parts of the loss of a micro-batch, and shares for the log."""
         raise NotImplementedError
 
-    def before_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
-        """Prepare a step, from 0: called once, before its first micro-batch, without gradient."""
-        return None
-
     def after_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
         """Follow the update of the weights, e.g. in a momentum encoder: called once per step, without gradient."""
         return None

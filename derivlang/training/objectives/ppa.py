@@ -94,12 +94,6 @@ class Ppa(Objective):
         masked = micro["rows"] if self.words == "mlm" else batch
         return {"moco": moco, self.words: masked_part(model, masked, weight=self.tlm)}
 
-    def before_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
-        from derivlang.training.contrast import Momentum
-
-        assert isinstance(state, Momentum)
-        state.fresh.clear()
-
     def after_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
         from derivlang.training.contrast import Momentum
 

@@ -121,13 +121,15 @@ class Stream(ABC):
     """One kind of rows in a step.
 
     name: by which a loss finds its batch. of_one_language: whether each row is in one language, so that the rows of one
-    language are enough (--languages). share: of the step's positions, compared with `batch_size` rows of `seq_len`
-    sub-words. reset: whether positions begin again within its rows. views: number of times that the rows are masked,
-    each time by other draws; the second view is the batch `NAME:2`. masked: False for rows without masks.
+    language are enough (--languages). pair_kinds: the kinds of its rows that are sentence pairs. share: of the step's
+    positions, compared with `batch_size` rows of `seq_len` sub-words. reset: whether positions begin again within its
+    rows. views: number of times that the rows are masked, each time by other draws; the second view is the batch
+    `NAME:2`. masked: False for rows without masks.
     """
 
     name: ClassVar[str]
     of_one_language: ClassVar[bool] = False
+    pair_kinds: ClassVar[Set[str]] = frozenset()
     share: float = 1.0
     reset: bool = False
     views: int = 1
@@ -187,10 +189,6 @@ class Stream(ABC):
         By default all are counted under the stream's name.
         """
         return {self.name: slice(None)}
-
-    def pair_kinds(self) -> Set[str]:
-        """Return the kinds of its rows that are sentence pairs."""
-        return frozenset()
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the stream's batches, one for each view."""

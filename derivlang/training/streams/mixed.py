@@ -33,6 +33,7 @@ class PackedAndPairs(Packed):
     """The rows of both corpora and of sentence pairs. reset: positions restart in the second half of a pair."""
 
     of_one_language: ClassVar[bool] = False
+    pair_kinds: ClassVar[Set[str]] = {PAIRS}
     reset: bool = True
 
     def reads(self, files: Collection[str]) -> Set[str]:
@@ -47,9 +48,6 @@ class PackedAndPairs(Packed):
     def kinds(self, rows: SubwordRows) -> Mapping[str, Any]:
         of_pairs = (rows.side == 1).any(axis=1)
         return {self.name: ~of_pairs, PAIRS: of_pairs}
-
-    def pair_kinds(self) -> Set[str]:
-        return {PAIRS}
 
     def open(self, material: StreamInputs) -> RowSource:
         if phases_of(material.settings.asked):

@@ -34,6 +34,7 @@ class SentencePairs(Stream):
     """
 
     name: ClassVar[str] = "pairs"
+    pair_kinds: ClassVar[Set[str]] = {name}
     share: float = 0.5
     reset: bool = True
     together: bool = True
@@ -52,9 +53,6 @@ class SentencePairs(Stream):
 
     def piece_lengths(self, settings: TrainingSettings) -> Set[int]:
         return {self.length(settings) // 2}
-
-    def pair_kinds(self) -> Set[str]:
-        return {self.name}
 
     def source(self, material: StreamInputs, links_file: Path | None = None) -> PairSource:
         """Return the pairs: of files, or of the texts that languages share. links_file: Pharaoh links of a file."""

@@ -50,14 +50,12 @@ class CodeSwitched(SentencePairs):
     """Sentences and code-switched copies. switch: share of the words with an entry that are replaced, from 0 to 1."""
 
     name: ClassVar[str] = "switched"
+    pair_kinds: ClassVar[Set[str]] = frozenset()
     share: float = 1.0
     switch: float = 0.15
 
     def reads(self, files: Collection[str]) -> Set[str]:
         return {"pair_length", "dictionary_seed"}  # all sentences are copied
-
-    def pair_kinds(self) -> Set[str]:
-        return frozenset()
 
     def source(self, material: StreamInputs, links_file: Path | None = None) -> PairSource:
         """Return each sentence of every text with itself, in each language of the text."""
