@@ -31,7 +31,7 @@ from derivlang.training.encode import OVERLAP, overlap_check
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.prepare import Prepared, prepare_data
-from derivlang.training.settings import Duration, RunPaths
+from derivlang.training.settings import RunPaths
 from derivlang.training.streams.base import StreamInputs
 from derivlang.training.streams.packed import Packed
 from tests.checkpoints import checkpoint
@@ -130,13 +130,13 @@ def test_epochs_tokens_budgets_and_doses_count_both_texts(data: Path, tmp_path: 
     n = found.data.n_instances(SOURCE) + found.texts[1].n_instances(DERIVED)
     filled = found.data.filled(SOURCE) + found.texts[1].filled(DERIVED)
     options: dict[str, Any] = {"data": data, "derived_source": str(tmp_path / "other.txt"), "batch_size": 4}
-    made = trained(tmp_path / "epoch", duration=Duration(epochs=1.0), **options)
+    made = trained(tmp_path / "epoch", epochs=1.0, **options)
     assert made["steps"] == round(n / 4)
     assert made["doses"]["passes"] == pytest.approx(1, abs=4 / n)
     assert made["tokens"] == pytest.approx(filled, rel=8 / n)
-    tokens = trained(tmp_path / "tokens", duration=Duration(tokens=filled), **options)
+    tokens = trained(tmp_path / "tokens", tokens=filled, **options)
     assert tokens["steps"] == made["steps"]
-    within = trained(tmp_path / "budget", "align-mlm", duration=Duration(budget="tokens"), steps=10, **options)
+    within = trained(tmp_path / "budget", "align-mlm", budget="tokens", steps=10, **options)
     assert within["steps"] == 10  # it reads the rows of mlm
     log_entries = log(tmp_path / "epoch")
     assert sum(entry["tokens_per_step"]["rows"] for entry in log_entries) > 0

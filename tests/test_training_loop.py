@@ -37,7 +37,7 @@ from derivlang.training.objectives.base import Loss, LossPart, Objective, masked
 from derivlang.training.objectives.registry import objective_names, read_objective
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.record import RunInputs, record_of
-from derivlang.training.settings import RECORDED, Duration, TrainingSettings
+from derivlang.training.settings import RECORDED, TrainingSettings
 from derivlang.training.trainer import optimizer_of
 from tests.commands import Copy, command_line, cut_off, environment, forked, run, written
 from tests.tiny_runs import seal
@@ -188,7 +188,7 @@ def test_resume_of_what_never_began_begins(tmp_path: Path) -> None:
         ("mlm", {"coverage": "50"}, "coverage is 25, not 50"),
         ("mlm", {"seq_len": 16}, "seq_len is 32, not 16"),
         ("mlm", {"pair_length": 64}, "pair_length is 32, not 64"),
-        ("mlm", {"duration": Duration(epochs=2.0)}, "steps is 6, not 38"),
+        ("mlm", {"epochs": 2.0}, "steps is 6, not 38"),
         ("mlm", {"kind": "bert"}, "model is"),
     ],
 )
@@ -721,16 +721,16 @@ def test_training_learns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("duration", "steps"),
-    [(Duration(epochs=1.0), 19), (Duration(epochs=0.001), 1), (Duration(tokens=1), 1)],
+    [({"epochs": 1.0}, 19), ({"epochs": 0.001}, 1), ({"tokens": 1}, 1)],
 )
-def test_durations(duration: Duration, steps: int, tmp_path: Path) -> None:
-    result = trained(tmp_path / "run", duration=duration, log_every=100, save_every=100)
+def test_durations(duration: dict[str, Any], steps: int, tmp_path: Path) -> None:
+    result = trained(tmp_path / "run", **duration, log_every=100, save_every=100)
     assert result["steps"] == steps
 
 
 @pytest.mark.parametrize("objective", ["mlm", "xlm:pairs=0.5", "tlm"])
 def test_a_duration_in_tokens_is_what_is_seen(objective: str, tmp_path: Path) -> None:
-    result = trained(tmp_path / "run", objective, duration=Duration(tokens=5000), save_every=100)
+    result = trained(tmp_path / "run", objective, tokens=5000, save_every=100)
     assert result["tokens"] == pytest.approx(5000, rel=0.05)
 
 

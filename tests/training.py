@@ -39,7 +39,7 @@ from derivlang.training.plan import RunPlan
 from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.run import pretrain
-from derivlang.training.settings import RECORDED, Duration, LogSettings, RunPaths, TrainingSettings
+from derivlang.training.settings import RECORDED, RunPaths, SessionSettings, TrainingSettings
 from derivlang.training.streams.base import PairedLanguages, RowSource, Stream, StreamInputs
 from derivlang.training.trainer import LossModule
 
@@ -197,14 +197,14 @@ def network(
 def trained(run: Path, objective: str = "mlm", spec: str = "trans,inv", **changes: Any) -> dict[str, Any]:
     """The result of a run in this process, on the shared data. changes: of settings or `pretrain`."""
     where = {f.name: changes.pop(f.name) for f in fields(RunPaths) if f.name in changes}
-    log_settings = {f.name: changes.pop(f.name) for f in fields(LogSettings) if f.name in changes}
-    warn, log = changes.pop("warn", lambda message: None), {"log_every": 2, "save_every": 3, **log_settings}
+    log = {f.name: changes.pop(f.name) for f in fields(SessionSettings) if f.name in changes and f.name != "precision"}
+    warn, goes = changes.pop("warn", lambda message: None), SessionSettings(**{"log_every": 2, "save_every": 3, **log})
     more = {name: changes.pop(name) for name in ("resume", "force") if name in changes}
-    duration, config = changes.pop("duration", Duration()), changes.pop("model_config", None)
+    config = changes.pop("model_config", None)
     asked = settings(objective, spec, **changes)
     paths = RunPaths(run=run, **{"data": data_folder(), **where})
     model = config or ModelConfig.read(asked.model)
-    plan = RunPlan(asked, model, SourceRequest("demo"), paths, duration, LogSettings(**log), **more)
+    plan = RunPlan(asked, model, SourceRequest("demo"), paths, goes, **more)
     with warnings_to(warn):
         return pretrain(plan)
 

@@ -30,7 +30,7 @@ from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.clm import Clm
 from derivlang.training.objectives.mlm import Mlm
-from derivlang.training.settings import Budget, LogSettings
+from derivlang.training.settings import Budget, SessionSettings
 from derivlang.training.streams.base import StreamInputs
 from derivlang.training.streams.packed import Packed
 
@@ -142,12 +142,12 @@ def steps_within(budget: Budget, steps: int, loader: Loader, material: StreamInp
     return n_steps
 
 
-def log_within(log: LogSettings, budget: Budget, steps: int, made: int) -> LogSettings:
+def log_within(log: SessionSettings, steps: int, made: int) -> SessionSettings:
     """Return the settings of a log whose entries and checkpoints are at the same shares of a budget.
 
     steps: of MLM, in which the settings count; made: of this run.
     """
-    if budget == "steps" or not made:
+    if log.budget == "steps" or not made:
         return log
 
     def scaled(every: int) -> int:

@@ -42,7 +42,7 @@ from derivlang.training.plan import RunPlan
 from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data, prepare_pairs
 from derivlang.training.record import RunInputs
-from derivlang.training.settings import Duration, TrainingSettings
+from derivlang.training.settings import SessionSettings, TrainingSettings
 from derivlang.training.streams.base import StreamInputs, are_of_files, paired_languages
 from derivlang.training.trainer import train
 
@@ -63,7 +63,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
     run, ranks = plan.paths.run, processes()
     main, going = ranks.is_main_process, {"resume": plan.resume, "force": plan.force}
     if not main:  # processes wait for each other where they log and save, so all must do so at the same steps
-        plan = replace(plan, log=plan.log.silent())
+        plan = replace(plan, run=plan.run.silent())
 
     with _held(plan) if main else nullcontext():
         # Everything up to the loop is done by the main process first; the others then reuse its files.
@@ -87,7 +87,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
 
             # Model
             lm = _model(inputs, last)
-            record = inputs.record(n_parameters(lm), plan.request, before, tuple(plan.log.factor))
+            record = inputs.record(n_parameters(lm), plan.request, before, tuple(plan.run.factor))
             if main:
                 sweep(run)
                 if before is None:
@@ -98,10 +98,10 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
 
         # Loop
         steps = inputs.settings.steps or 0
-        log = log_within(plan.log, plan.duration.budget, plan.settings.steps or steps, steps)
+        within = log_within(plan.run, plan.settings.steps or steps, steps)
         try:
             with stage("training", "steps", steps):
-                options: Any = {"fingerprint": inputs.fingerprint, "last": last, "log_settings": log}
+                options: Any = {"fingerprint": inputs.fingerprint, "last": last, "options": within}
                 trained = train(run, inputs.settings, lm, inputs.loader, **options)
         except BaseException:  # also an interrupt: run.json says how far the run has come
             if main:
@@ -145,7 +145,7 @@ def _data(plan: RunPlan) -> RunInputs:
     seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init['weights']}")) >> 1
     loader = Loader(streams, objective, context, seed, settings.accumulate)
     # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
-    steps = _steps(settings, plan.duration, loader, material)
+    steps = _steps(settings, plan.run, loader, material)
     check_all_read(settings, streams, steps)
     if 0 < steps <= objective.first_step():
         what = f"before all parts of {objective} begin, at step {objective.first_step():,}"
@@ -172,14 +172,14 @@ def prepare(plan: RunPlan) -> Prepared:
     return prepare_data(settings, plan.request, paths, lengths=objective.row_lengths(settings))
 
 
-def _steps(settings: TrainingSettings, duration: Duration, loader: Loader, material: StreamInputs) -> int:
+def _steps(settings: TrainingSettings, asked: SessionSettings, loader: Loader, material: StreamInputs) -> int:
     """Return the number of steps of the whole run. A number of sub-words counts all streams."""
-    if duration.tokens is not None:
-        return max(1, round(duration.tokens / loader.subwords_per_step))
-    if duration.epochs is not None:
-        return max(1, round(duration.epochs * loader.steps_per_epoch))
+    if asked.tokens is not None:
+        return max(1, round(asked.tokens / loader.subwords_per_step))
+    if asked.epochs is not None:
+        return max(1, round(asked.epochs * loader.steps_per_epoch))
     assert settings.steps is not None  # `settings_of` refuses settings without a duration
-    return steps_within(duration.budget, settings.steps, loader, material)
+    return steps_within(asked.budget, settings.steps, loader, material)
 
 
 def _last_checkpoint(run: Path, fingerprint: str) -> Checkpoint | None:

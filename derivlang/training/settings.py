@@ -1,8 +1,8 @@
 """What a training run can be told: settings that a model depends on, and those that it does not.
 
-    TrainingSettings  what the model depends on                         Duration     how long to train
-    RunPaths          where a run reads and writes                      Machine      what of the machine to use
-    LogSettings       log, checkpoints
+    TrainingSettings  what the model depends on
+    SessionSettings   how long to train, on what of the machine; log, checkpoints
+    RunPaths          where a run reads and writes
 
 Each setting is declared once (core/settings.py). Help pages import this module, which therefore imports nothing heavy.
 """
@@ -112,6 +112,7 @@ _choice = partial(setting, heading=OPTIONS)
 _optimiser = partial(_shared, heading="Optimiser")
 _data = partial(setting, heading="Tokenizer, dictionary and data")
 _data_in_file = partial(_data, in_file=True)
+_duration = partial(setting, heading="Training")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +237,7 @@ class TrainingSettings(TrainingOptions):
     """The settings of a run. The constructor raises UsageError, with the option's name, for impossible values.
 
     Once the data is there, vocab_size is the number of entries of the tokenizer, which may have been given, and steps
-    is what follows from a number of sub-words or epochs (`Duration`).
+    is what follows from a number of sub-words or epochs (`SessionOptions`).
     """
 
     if TYPE_CHECKING:
@@ -290,44 +291,29 @@ CHOSEN = frozenset(RECORDED.values()).union(name for name, one in declared(Train
 
 
 @dataclass(frozen=True, kw_only=True)
-class Duration(Settings):
-    """How long to train, if not for `TrainingSettings.steps`: a number of sub-words, or of epochs over both corpora.
+class SessionOptions(Settings):
+    """How a run goes: how long, if not for `TrainingSettings.steps`; how it uses the machine; what goes on beside.
 
-    budget: what the steps hold equal between objectives (doses.py).
+    tokens, epochs: a number of sub-words, or of passes over both corpora. budget: what the steps hold equal between
+    objectives (doses.py).
     """
 
-    heading: ClassVar[str] = "Training"
+    heading: ClassVar[str] = "Machine and log"
 
-    tokens: int | None = setting(
+    tokens: int | None = _duration(
         None, "Number of sub-words, of both languages together.", minimum=1, maximum=2**53, excludes="--steps, --epochs"
     )
-    epochs: float | None = setting(None, "Number of passes over both corpora.", above=0, excludes="--steps, --tokens")
-    budget: Budget = setting(
+    epochs: float | None = _duration(None, "Number of passes over both corpora.", above=0, excludes="--steps, --tokens")
+    budget: Budget = _duration(
         "steps",
         "What --steps holds equal between objectives: updates, or the sub-words that mlm reads or predicts in as many.",
         excludes="--tokens, --epochs",
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machine(Settings):
-    """How a run uses the machine."""
-
-    heading: ClassVar[str] = "Machine and log"
-
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "auto", "Precision of the arithmetic; auto is bf16 on an accelerator."
     )
     compile: bool | None = setting(None, "Use torch.compile.", unset="on an accelerator")
     threads: int | None = setting(None, "Number of CPU threads.", minimum=1, unset="1 for a narrow model, else all")
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogOptions(Settings):
-    """What goes on beside the training."""
-
-    heading: ClassVar[str] = "Machine and log"
-
     log_every: int = setting(50, "Number of steps between log entries.", minimum=1)
     save_every: int | None = setting(
         None, "Number of steps between checkpoints.", minimum=1, unset="ten minutes, at a log entry"
@@ -342,16 +328,14 @@ class LogOptions(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogSettings(LogOptions):
-    """The same. logged: called with (step, entry of the log) when something is logged. compile: let torch compile the
-    encoder."""
+class SessionSettings(SessionOptions):
+    """The same. logged: called with (step, entry of the log) when something is logged."""
 
     logged: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
-    compile: bool = False
 
-    def silent(self) -> LogSettings:
+    def silent(self) -> SessionSettings:
         """Return the settings of a process that logs and saves at the same steps, but writes nothing."""
-        return replace(self, logged=LogSettings.logged, tracker=())
+        return replace(self, logged=SessionSettings.logged, tracker=())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ from derivlang.training.kernels import use_kernels
 from derivlang.training.loader import Loader
 from derivlang.training.objectives.base import Context, LossPart, Objective, Share, check_parts
 from derivlang.training.record import record_of
-from derivlang.training.settings import LogSettings, TrainingSettings
+from derivlang.training.settings import SessionSettings, TrainingSettings
 
 SAVE_SECONDS = 600.0  # between checkpoints to resume from
 
@@ -52,7 +52,7 @@ def train(
     *,
     fingerprint: str,
     last: Checkpoint | None = None,
-    log_settings: LogSettings = LogSettings(),
+    options: SessionSettings = SessionSettings(),
 ) -> dict[str, Any]:
     """Train to the last step, save a checkpoint there, and return the last log entry with "subwords" and "seconds".
 
@@ -65,15 +65,15 @@ def train(
     from accelerate.utils import broadcast_object_list
 
     with _tracking():
-        trackers = trackers_of(log_settings.tracker, run)
-    trainer = Trainer(settings, lm, loader, last, trackers, compile=log_settings.compile)
+        trackers = trackers_of(options.tracker, run)
+    trainer = Trainer(settings, lm, loader, last, trackers, compile=bool(options.compile))
     accelerator, progress = trainer.accelerator, Progress(last, masks=not loader.objective.causal)
     main, step, n_steps = accelerator.is_main_process, 0 if last is None else last.step, settings.steps or 0
     with _tracking():
         accelerator.init_trackers(run.resolve().name, record_of(settings))
     if main:
         checkpoint.write_log(run, progress.log)
-        checkpoint.remove_old(run, log_settings.keep, step)  # a killed process may have left some that it was removing
+        checkpoint.remove_old(run, options.keep, step)  # a killed process may have left some that it was removing
     saved = monotonic()
     steps_done(step)
 
@@ -81,7 +81,7 @@ def train(
         accelerator.wait_for_everyone()
         if main:
             state = {"step": step, **progress.state(), "fingerprint": fingerprint}
-            checkpoint.save(run, lm, trainer.optimizer, trainer.net.state, state, keep=log_settings.keep)
+            checkpoint.save(run, lm, trainer.optimizer, trainer.net.state, state, keep=options.keep)
         accelerator.wait_for_everyone()
 
     try:
@@ -92,9 +92,9 @@ def train(
             trainer.update(micros, step, rate, progress)
             step += 1
             steps_done(1)  # sent to the device, which may be some steps behind: nothing waits for it here
-            logs, saves = step % log_settings.log_every == 0, step == n_steps
-            if log_settings.save_every is not None:
-                saves |= step % log_settings.save_every == 0
+            logs, saves = step % options.log_every == 0, step == n_steps
+            if options.save_every is not None:
+                saves |= step % options.save_every == 0
             elif logs:  # only there: the log does not depend on the time, and processes wait for each other there
                 saves |= broadcast_object_list([monotonic() - saved >= SAVE_SECONDS])[0]
             if logs or saves:
@@ -106,7 +106,7 @@ def train(
                     checkpoint.add_to_log(run, entry)
                 with _tracking():
                     accelerator.log(figures_of(entry), step)
-                log_settings.logged(step, entry)
+                options.logged(step, entry)
             if saves:
                 # The loss of a step does not show weights that became NaN in its own update.
                 if not all(bool(torch.isfinite(p).all()) for p in lm.parameters()):
