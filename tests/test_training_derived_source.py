@@ -6,6 +6,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,6 @@ from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.settings import RunPaths
-from derivlang.training.streams.base import StreamInputs
 from derivlang.training.streams.packed import Packed
 from tests.checkpoints import checkpoint
 from tests.commands import run
@@ -92,7 +92,7 @@ def test_rows_of_a_language_are_of_its_own_text(spec: str, tmp_path: Path) -> No
     """The derived rows, undone, are the sentences of the other text, and the source rows those of the source."""
     found = prepared(tmp_path / "data", text(tmp_path), spec)
     assert found.languages.are_mapped
-    rows = Packed().open(StreamInputs(settings("mlm", spec, derived_source="x"), found.languages, found.encoded))
+    rows = Packed().open(replace(found, settings=settings("mlm", spec, derived_source="x")))
     order = np.random.default_rng(1).permutation(rows.n)
     every = rows.rows(order, Keys.of(1, 0, order))
     language = every.language[:, 0]
@@ -115,7 +115,7 @@ def test_rows_of_a_language_are_of_its_own_text(spec: str, tmp_path: Path) -> No
 
 def test_an_epoch_has_every_row_of_both_texts_once(data: Path, tmp_path: Path) -> None:
     found = prepared(data, text(tmp_path))
-    inputs = StreamInputs(settings(derived_source="x"), found.languages, found.encoded)
+    inputs = replace(found, settings=settings(derived_source="x"))
     source, derived = found.data.n_instances(SOURCE), found.texts[1].n_instances(DERIVED)
     assert source != derived
     rows = Packed().open(inputs)
@@ -144,7 +144,7 @@ def test_epochs_tokens_budgets_and_doses_count_both_texts(data: Path, tmp_path: 
 
 def test_a_budget_follows_from_the_rows_of_both_texts(data: Path, tmp_path: Path) -> None:
     found = prepared(data, text(tmp_path))
-    inputs = StreamInputs(settings(derived_source="x"), found.languages, found.encoded)
+    inputs = replace(found, settings=settings(derived_source="x"))
     made, own = loader("mlm"), Packed().open(inputs)
     assert own.mean_subwords != made.streams[0].source.mean_subwords
     wanted = round(1000 * own.mean_subwords / made.streams[0].source.mean_subwords)

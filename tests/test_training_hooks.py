@@ -174,7 +174,7 @@ def test_a_dictionary_that_is_read_is_in_the_context(tmp_path: Path, monkeypatch
     trained(tmp_path / "run", "looks", steps=1)
     record = runs.read(tmp_path / "run")
     assert record["status"] == "done"
-    assert record["dictionary"]["pairs"] == len(seen[0].pairs) == len(pair().pairs.pairs)
+    assert record["dictionary"]["pairs"] == len(seen[0].pairs) == len(pair().dictionary.pairs)
     with pytest.raises(UsageError, match="changes no word"):
         trained(tmp_path / "other", "looks", "inv")
     assert not (tmp_path / "other").exists()

@@ -264,7 +264,7 @@ def test_what_a_checkpoint_holds(tmp_path: Path) -> None:
     found = state(tmp_path / "run", 9)
     assert set(found) == {"optimizer", "objective"}
     sides = (found["objective"][side].tolist() for side in ("left", "right"))
-    assert [*map(list, zip(*sides, strict=True))] == pair().pairs.pairs.tolist()
+    assert [*map(list, zip(*sides, strict=True))] == pair().dictionary.pairs.tolist()
     assert same(weights(folder / "model"), weights(tmp_path / "run" / "model"))
     assert not [path for path in (tmp_path / "run").rglob(".*")]
 
@@ -533,7 +533,7 @@ def test_doses_are_those_of_the_whole_run(objective: str, tmp_path: Path) -> Non
         wanted |= {field: facts[field] for field in ("pairs", "short_pairs") if field in facts}
         wanted |= {f"{name}_percent": facts["percent"] for _ in range("percent" in facts)}
     if objective.startswith(("align", "dict")):
-        wanted["dictionary_entries"] = len(pair().pairs.pairs)
+        wanted["dictionary_entries"] = len(pair().dictionary.pairs)
     labelled = found.pop("labelled_percent", None), found.pop("precision_percent", None)
     assert all((percent is not None) == (objective == "xlm-align") for percent in labelled)
     assert {name: found[name] for name in wanted} == wanted
@@ -575,7 +575,7 @@ def test_doses_by_a_plain_loop_over_300_batches(objective: str) -> None:
                 other = batch.language[row, column] != text
                 translated += bool(language != text or swapped or other)
                 assert objective == "clm" or label == own.clean_ids[row, column] or language != text
-    entries = len(pair().pairs.pairs) if objective.startswith(("align-mlm", "dict")) else None
+    entries = len(pair().dictionary.pairs) if objective.startswith(("align-mlm", "dict")) else None
     found = doses_of(counts, one, made.streams, 300, entries)
     of_pairs = objective.partition(":")[0] in ("xlm", "tlm", "weam", "ppa", "xlm-align")
     assert {name: found[name] for name in DOSES} == {
@@ -1051,7 +1051,7 @@ def test_the_record_of_a_run(tmp_path: Path) -> None:
     assert set(record["alignment_dictionary"]) == {"coverage", "by", "seed", "pairs", "sha256"}
     assert record["dictionary"] is None
     assert {"name", "parameters", "tie", "language_ids"} <= set(record["model"])
-    assert record["alignment_dictionary"]["sha256"] == pair().pairs.sha256
+    assert record["alignment_dictionary"]["sha256"] == pair().dictionary.sha256
     assert record["data"] == pair().data.fingerprint
     assert record["model"]["language_ids"] is True
     assert (record["step"], record["tokens"]) == (6, result["tokens"])

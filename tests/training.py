@@ -40,7 +40,7 @@ from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.run import pretrain
 from derivlang.training.settings import RECORDED, RunPaths, SessionSettings, TrainingSettings
-from derivlang.training.streams.base import PairedLanguages, RowSource, Stream, StreamInputs
+from derivlang.training.streams.base import RowSource, Stream
 from derivlang.training.trainer import LossModule
 
 torch.set_num_threads(1)  # models this small: a second one only waits
@@ -140,21 +140,13 @@ def batches(spec: str, split: str = "train") -> list[Batch]:
 
 def context(found: Prepared, rate: float = 0.15) -> Context:
     ids = LanguageIds.of(found.languages, texts=dict.fromkeys((0, 1), found.data))
-    return Context(ids, rate, found.pairs)
+    return Context(ids, rate, found.dictionary)
 
 
-def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> StreamInputs:
+def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> Prepared:
     """What streams of the shared pair are opened from. changes: of settings."""
     found = pair(spec, coverage=coverage)
-    wanted = settings("mlm", spec, coverage=coverage, **changes)
-    return StreamInputs(
-        wanted,
-        found.languages,
-        found.encoded,
-        (PairedLanguages(0, 1),),
-        found.pairs,
-        found.made,
-    )
+    return replace(found, settings=settings("mlm", spec, coverage=coverage, **changes))
 
 
 def opened(stream: Stream, spec: str = "trans,inv", **changes: Any) -> RowSource:

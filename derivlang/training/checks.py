@@ -13,7 +13,7 @@ from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training.config import ModelConfig
-from derivlang.training.language import OPTION, by_text
+from derivlang.training.language import OPTION, by_text, paired_languages
 from derivlang.training.languages import TOKENIZER, check_words, is_mapped, twin_trans
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
@@ -21,7 +21,6 @@ from derivlang.training.prepare import Prepared
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.packed import PackedRows
 from derivlang.training.streams.pairs import PairRows
-from derivlang.training.translations import Translations
 
 
 def check_settings_fit(settings: TrainingSettings, objective: Objective, model_config: ModelConfig) -> None:
@@ -69,23 +68,22 @@ def check_settings_fit(settings: TrainingSettings, objective: Objective, model_c
         _check_differs(pipeline)
 
 
-def dictionary_of(prepared: Prepared, objective: Objective) -> Translations | None:
-    """Return the dictionary of a run, for an objective that reads one. Raise UsageError if none suits it."""
+def check_dictionary(prepared: Prepared, objective: Objective) -> None:
+    """Raise UsageError if the dictionary of a run does not suit an objective that reads one."""
     if not objective.dictionary:
-        return None
+        return
     words, without = objective.dictionary == "words", f"the tokenizer of {prepared.files[TOKENIZER]} has no twin"
-    if prepared.pairs is None and words:
+    if prepared.dictionary is None and words:
         raise UsageError(
             f"{without}, so the objective needs a dictionary of words",
             where="--objective",
             fix="give a dictionary with --dictionary, e.g. of derivlang dict or MUSE",
             id="no-dictionary",
         )
-    if prepared.pairs is None or (prepared.pairs.words and not words):
+    if prepared.dictionary is None or (prepared.dictionary.words and not words):
         raise _no_twin(without)
-    if prepared.languages.are_mapped and prepared.pairs.spelling is None:
+    if prepared.languages.are_mapped and prepared.dictionary.spelling is None:
         _check_differs(prepared.languages.pipeline)
-    return prepared.pairs
 
 
 def _no_twin(why: str) -> UsageError:
@@ -109,11 +107,13 @@ def _check_differs(pipeline: Pipeline) -> None:
         )
 
 
-def check_texts(settings: TrainingSettings, objective: Objective, *, of_files: bool) -> None:
+def check_texts(settings: TrainingSettings, objective: Objective, pairs: Sequence[Path]) -> None:
     """Raise UsageError if the languages are to have a text each, but this has no effect, or would not keep them apart.
 
-    of_files: whether all sentence pairs are of files.
+    pairs: the files of --pairs.
     """
+    paired = paired_languages(settings.asked, pairs, named=bool(settings.language))
+    of_files = bool(pairs) and all(one.path is not None for one in paired)
     parts, texts = any("/" in one.part for one in settings.asked), by_text(settings.asked)
     together = len(texts) == 1 or (settings.language and any(len(numbers) > 1 for numbers in texts))
     if together and not parts:

@@ -30,8 +30,8 @@ from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.clm import Clm
 from derivlang.training.objectives.mlm import Mlm
+from derivlang.training.prepare import Prepared
 from derivlang.training.settings import Budget, SessionSettings
-from derivlang.training.streams.base import StreamInputs
 from derivlang.training.streams.packed import Packed
 
 _POSITIONS = 1 << 20  # in which predictions are counted
@@ -108,22 +108,22 @@ def _shares(counts: Counter[str]) -> dict[str, float]:
     return {f"{name}_percent": round(100 * counts[name + SOME] / counts[name + OF], 2) for name in names}
 
 
-def steps_within(budget: Budget, steps: int, loader: Loader, material: StreamInputs) -> int:
+def steps_within(budget: Budget, steps: int, loader: Loader, prepared: Prepared) -> int:
     """Return the number of steps of an objective that equals `steps` of MLM. loader: of all processes together.
 
     Raise UsageError if no whole number of steps is within 5 % of the budget.
     """
     if budget == "steps" or not steps:
         return steps
-    settings, stream = material.settings, Packed()
-    if settings.seq_len not in material.encoded:
+    settings, stream = prepared.settings, Packed()
+    if settings.seq_len not in prepared.encoded:
         raise UsageError(
             "without a source there is no text of which mlm could read as much",
             where="--budget",
             fix="leave it out, or give --source and --t",
             id="unused-option",
         )
-    rows = OpenStream(stream, stream.open(material), settings.batch_size, 0)
+    rows = OpenStream(stream, stream.open(prepared), settings.batch_size, 0)
     objective = Clm() if loader.objective.causal else Mlm()
     wanted, each = (_per_step(budget, one) for one in (replace(loader, streams=(rows,), objective=objective), loader))
     if not each:

@@ -25,7 +25,8 @@ from derivlang.core.errors import UsageError
 from derivlang.training.batch import LANGUAGE, SENTENCES, TOKENS, Step, SubwordRows, Totals
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import Context, Objective
-from derivlang.training.streams.base import RowSource, Stream, StreamInputs
+from derivlang.training.prepare import Prepared
+from derivlang.training.streams.base import RowSource, Stream
 
 if TYPE_CHECKING:
     import torch
@@ -54,12 +55,12 @@ class OpenStream:
         return int(step * Fraction(self.size))
 
 
-def open_streams(objective: Objective, material: StreamInputs) -> tuple[OpenStream, ...]:
+def open_streams(objective: Objective, prepared: Prepared) -> tuple[OpenStream, ...]:
     """Open the streams of an objective. Raise DerivlangError if one lacks something."""
     opened: list[OpenStream] = []
     for stream in objective.streams():
         first = sum(ceil(one.size) for one in opened)
-        opened.append(OpenStream(stream, stream.open(material), stream.n_rows(material.settings), first))
+        opened.append(OpenStream(stream, stream.open(prepared), stream.n_rows(prepared.settings), first))
     return tuple(opened)
 
 

@@ -25,7 +25,7 @@ from derivlang.store import made_of
 from derivlang.training.data import Data
 from derivlang.training.data_folder import LANGUAGES, DataFolder, Origin
 from derivlang.training.encode import encode, overlap_check
-from derivlang.training.language import OPTION, by_text, only_file
+from derivlang.training.language import OPTION, PairedLanguages, by_text, only_file, paired_languages
 from derivlang.training.languages import (
     SOURCE,
     TOKENIZER,
@@ -47,18 +47,20 @@ _UNREADABLE = 30.0  # percent of unknown sub-words above which a language is ref
 class Prepared:
     """The inputs of training.
 
-    folder: of the data, shared by runs. files: what a run keeps to use its model, by name: folders of tokenizers, a
-    fitted lexicon, a dictionary. encoded: the texts for each row length, the source's first; none of a run that reads
-    only pairs. pairs: the dictionary; without a twin it is one of words, None if none was given. given: the name of the
-    file of a dictionary that was given, "" if it was made. origin: the files of the source; None without one. used: the
-    names of the folders of data that the run uses.
+    settings: of the run. folder: of the data, shared by runs. files: what a run keeps to use its model, by name:
+    folders of tokenizers, a fitted lexicon, a dictionary. encoded: the texts for each row length, the source's first;
+    none of a run that reads only pairs. pairs: where sentence pairs come from. dictionary: without a twin it is one of
+    words, None if none was given. given: the name of the file of a dictionary that was given, "" if it was made.
+    origin: the files of the source; None without one. used: the names of the folders of data that the run uses.
     """
 
+    settings: TrainingSettings
     folder: Path
     languages: Languages
     files: Mapping[str, Path]
-    pairs: Translations | None
     encoded: Mapping[int, tuple[Data, ...]]
+    pairs: tuple[PairedLanguages, ...]
+    dictionary: Translations | None
     given: str = ""
     origin: Origin | None = None
     used: list[str] = field(default_factory=list)
@@ -78,6 +80,19 @@ class Prepared:
     def texts(self) -> tuple[Data, ...]:
         """The texts for rows of `seq_len` sub-words, as every objective has them."""
         return next(iter(self.encoded.values()), ())
+
+    def text(self, length: int, language: int) -> Data:
+        """Return the text of a language, in pieces for rows of a length."""
+        return next(data for data, numbers in self.texts_of(length) if language in numbers)
+
+    def texts_of(self, length: int) -> list[tuple[Data, tuple[int, ...]]]:
+        """Return the texts in pieces for rows of a length, and the languages that read them."""
+        return list(zip(self.encoded.get(length, ()), by_text(self.settings.asked), strict=False))
+
+    @property
+    def pair_files(self) -> list[Path]:
+        """The files of sentence pairs."""
+        return [one.path for one in self.pairs if one.path is not None]
 
     def fingerprints(self, first: int, last: int | None = None) -> str | None:
         """Return the fingerprints of some texts; None if there are none."""
@@ -105,15 +120,15 @@ def prepare_data(
     languages, files = languages_of(folder)
 
     # Dictionary
-    pairs: Translations | None = None
+    dictionary: Translations | None = None
     if settings.language:
-        pairs = _dictionaries(folder, languages, files, given)
+        dictionary = _dictionaries(folder, languages, files, given)
     elif languages.are_mapped:
-        dictionary = only or _dictionary(folder, files[TOKENIZER])
-        pairs = read_entries(dictionary, languages, warn)
-        files |= {DICTIONARY: dictionary, f"{DICTIONARY}.recipe.json": Path(f"{dictionary}.recipe.json")}
+        file = only or _dictionary(folder, files[TOKENIZER])
+        dictionary = read_entries(file, languages, warn)
+        files |= {DICTIONARY: file, f"{DICTIONARY}.recipe.json": Path(f"{file}.recipe.json")}
     elif only is not None:
-        pairs = read_words(only, warn)
+        dictionary = read_words(only, warn)
 
     # Encoded text
     encoded = _encoded_texts(folder, languages, list(dict.fromkeys((settings.seq_len, *sorted(lengths)))))
@@ -125,7 +140,10 @@ def prepare_data(
         check_direction(one, languages, texts, names)
     files_given = [f"{names[one.left]}-{names[one.right]}={one.path.name}" for one in given]
     name = ", ".join(files_given or [path.name for path in paths.dictionary])
-    return Prepared(folder.path, languages, files, pairs, encoded, name, folder.origin, folder.used)
+    pairs = paired_languages(settings.asked, paths.pairs, named=bool(settings.language))
+    return Prepared(
+        settings, folder.path, languages, files, encoded, pairs, dictionary, name, folder.origin, folder.used
+    )
 
 
 def prepare_pairs(settings: TrainingSettings, paths: RunPaths) -> Prepared:
@@ -148,10 +166,11 @@ def prepare_pairs(settings: TrainingSettings, paths: RunPaths) -> Prepared:
             fix="give --source, or leave --t out",
             id="missing-option",
         )
-    tokenizer, dictionary = ForeignTokenizer.load(paths.tokenizer), only_file(paths.dictionary, "--dictionary")
-    pairs = None if dictionary is None else read_words(dictionary, warn)
+    tokenizer, file = ForeignTokenizer.load(paths.tokenizer), only_file(paths.dictionary, "--dictionary")
+    dictionary, name = (None, "") if file is None else (read_words(file, warn), file.name)
     languages = of_texts(pipeline, tokenizer, pipeline.fit())
-    prepared = Prepared(paths.home, languages, {}, pairs, {}, "" if dictionary is None else dictionary.name)
+    pairs = paired_languages(settings.asked, paths.pairs, named=bool(settings.language))
+    prepared = Prepared(settings, paths.home, languages, {}, {}, pairs, dictionary, name)
     own = prepared.made("tokenizer", {"of": tokenizer.fingerprint}, tokenizer.save)
     return replace(prepared, files={TOKENIZER: own})
 

@@ -37,7 +37,7 @@ class RunInputs:
     """Everything that a run's model depends on.
 
     settings: with what follows from the data. loader: of all processes together. init: what it begins from, as of
-    `init_of`; None for a new model. of_files: whether all sentence pairs are of files, and none of the corpus.
+    `init_of`; None for a new model.
     """
 
     settings: TrainingSettings
@@ -45,7 +45,6 @@ class RunInputs:
     prepared: Prepared
     loader: Loader
     init: dict[str, Any] | None = None
-    of_files: bool = False
 
     @property
     def objective(self) -> Objective:
@@ -63,8 +62,10 @@ class RunInputs:
     @property
     def unread(self) -> dict[str, Any]:
         """The settings that the objective does not read."""
-        files = {"dictionary"} if self.prepared.given else set()
-        reads = self.objective.reads(files | ({"pairs"} if self.of_files else set()))
+        prepared = self.prepared
+        of_files = 0 < len(prepared.pair_files) == len(prepared.pairs)  # no pairs are of the corpus
+        given = {"dictionary": prepared.given, "pairs": of_files}
+        reads = self.objective.reads({name for name, is_file in given.items() if is_file})
         return {name: value for name, value in record_of(self.settings).items() if name in CHOSEN - reads}
 
     @property
@@ -75,7 +76,7 @@ class RunInputs:
             record_of(self.settings),
             self._config,
             [[data.fingerprint for data in prepared.encoded[length]] for length in sorted(prepared.encoded)],
-            None if prepared.pairs is None else prepared.pairs.sha256,
+            None if prepared.dictionary is None else prepared.dictionary.sha256,
             [facts.get("sha256") for facts in self.facts.values()],
             *(facts["shortest"] for facts in self.facts.values() if "shortest" in facts),  # a default is in no spec
             [str(one.size) for one in self.streams],
@@ -123,7 +124,7 @@ class RunInputs:
 
     def reached(self, step: int, subwords: int, seconds: float, counts: Mapping[str, int]) -> dict[str, Any]:
         """Return what run.json says of how far a run has come. counts: of its first `step` steps."""
-        pairs = self.prepared.pairs
+        pairs = self.prepared.dictionary
         entries = len(pairs.pairs) if self.objective.dictionary and pairs is not None else None
         asked = self.settings.asked
         names = [one.name for one in asked] if len(asked) > 2 else []
@@ -206,11 +207,11 @@ class RunInputs:
     def _dictionary(self) -> dict[str, Any] | None:
         """Return what run.json records of the dictionary: how it was chosen, or the name of the file that was given."""
         settings, prepared = self.settings, self.prepared
-        if prepared.pairs is None:
+        if prepared.dictionary is None:
             return None
         chosen = {"coverage": settings.dict_coverage, "by": settings.dict_by, "seed": settings.dict_seed}
         origin = {"file": prepared.given} if prepared.given else chosen
-        return {**origin, "pairs": len(prepared.pairs.pairs), "sha256": prepared.pairs.sha256}
+        return {**origin, "pairs": len(prepared.dictionary.pairs), "sha256": prepared.dictionary.sha256}
 
 
 def _compared(record: Mapping[str, Any]) -> dict[str, Any]:

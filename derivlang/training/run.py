@@ -23,12 +23,12 @@ from derivlang.training.begun_from import folders_begun_from, with_tokenizer
 from derivlang.training.checkpoint import LOG, Checkpoint
 from derivlang.training.checks import (
     check_all_read,
+    check_dictionary,
     check_division,
     check_languages,
     check_pairs,
     check_settings_fit,
     check_texts,
-    dictionary_of,
 )
 from derivlang.training.devices import only_main_warns, processes
 from derivlang.training.doses import log_within, steps_within
@@ -42,8 +42,7 @@ from derivlang.training.plan import RunPlan
 from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data, prepare_pairs
 from derivlang.training.record import RunInputs
-from derivlang.training.settings import SessionSettings, TrainingSettings
-from derivlang.training.streams.base import StreamInputs, are_of_files, paired_languages
+from derivlang.training.settings import SessionSettings
 from derivlang.training.trainer import train
 
 
@@ -71,7 +70,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
             # Data. Nothing is written to the run's folder before every check has passed.
             before = run_folder.record_to_resume(run, **going) if main else run_folder.read(run)
             check_settings_fit(plan.settings, plan.objective, plan.model_config)
-            check_texts(plan.settings, plan.objective, of_files=are_of_files(plan.settings, plan.paths.pairs))
+            check_texts(plan.settings, plan.objective, plan.paths.pairs)
             if main and before is not None:  # a file that is missing is written again
                 run_folder.check_files(run, before, missing=False)
             inputs = _data(plan)
@@ -133,19 +132,17 @@ def _data(plan: RunPlan) -> RunInputs:
     settings, paths, objective = plan.settings, plan.paths, plan.objective
     init = init_of(paths, settings, causal=objective.causal)
     prepared = prepare(plan)
-    dictionary = dictionary_of(prepared, objective)
-    pairs = paired_languages(settings, paths.pairs)
-    material = StreamInputs(settings, prepared.languages, prepared.encoded, pairs, dictionary, prepared.made)
-    streams = open_streams(objective, material)
+    check_dictionary(prepared, objective)
+    streams = open_streams(objective, prepared)
     check_pairs(paths.pairs, objective, streams)
-    texts = {number: text for text, numbers in material.texts(settings.seq_len) for number in numbers}
+    texts = {number: text for text, numbers in prepared.texts_of(settings.seq_len) for number in numbers}
     ids = LanguageIds.of(prepared.languages, settings.replacements, texts)
-    context = Context(ids, settings.mask, dictionary)
+    context = Context(ids, settings.mask, prepared.dictionary)
     # A run that begins from another one does not see its rows and masks again.
     seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init['weights']}")) >> 1
     loader = Loader(streams, objective, context, seed, settings.accumulate)
     # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
-    steps = _steps(settings, plan.run, loader, material)
+    steps = _steps(plan.run, loader, prepared)
     check_all_read(settings, streams, steps)
     if 0 < steps <= objective.first_step():
         what = f"before all parts of {objective} begin, at step {objective.first_step():,}"
@@ -154,8 +151,7 @@ def _data(plan: RunPlan) -> RunInputs:
     if begins:
         warn(f"the run ends after {counted(steps, 'step')}, before the shares from step {begins[0]:,} on")
     resolved = replace(settings, vocab_size=prepared.languages.tokenizer.size, steps=steps)
-    of_files = are_of_files(settings, paths.pairs)
-    return RunInputs(resolved, plan.model_config, prepared, loader, init, of_files)
+    return RunInputs(resolved, plan.model_config, prepared, loader, init)
 
 
 @only_main_warns()
@@ -172,14 +168,14 @@ def prepare(plan: RunPlan) -> Prepared:
     return prepare_data(settings, plan.request, paths, lengths=objective.row_lengths(settings))
 
 
-def _steps(settings: TrainingSettings, asked: SessionSettings, loader: Loader, material: StreamInputs) -> int:
+def _steps(asked: SessionSettings, loader: Loader, prepared: Prepared) -> int:
     """Return the number of steps of the whole run. A number of sub-words counts all streams."""
     if asked.tokens is not None:
         return max(1, round(asked.tokens / loader.subwords_per_step))
     if asked.epochs is not None:
         return max(1, round(asked.epochs * loader.steps_per_epoch))
-    assert settings.steps is not None  # `settings_of` refuses settings without a duration
-    return steps_within(asked.budget, settings.steps, loader, material)
+    assert prepared.settings.steps is not None  # `settings_of` refuses settings without a duration
+    return steps_within(asked.budget, prepared.settings.steps, loader, prepared)
 
 
 def _last_checkpoint(run: Path, fingerprint: str) -> Checkpoint | None:

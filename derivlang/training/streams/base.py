@@ -1,92 +1,25 @@
-"""The base classes of streams: a declaration, the rows that it opens, and what it opens them from.
+"""The base classes of streams: a declaration, and the rows that it opens.
 
-Stream ──open(StreamInputs)──▶ RowSource ──rows(numbers)──▶ SubwordRows ──Objective.mask──▶ SubwordRows
+Stream ──open(Prepared)──▶ RowSource ──rows(numbers)──▶ SubwordRows ──Objective.mask──▶ SubwordRows
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, ClassVar
 
 from derivlang.core.arrays import Int64, Ints
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
-from derivlang.training.data import Data
-from derivlang.training.data_folder import Make
-from derivlang.training.language import by_text, named_pairs, only_file
-from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.masking import Keys
+from derivlang.training.prepare import Prepared
 from derivlang.training.row_order import row_numbers
 from derivlang.training.settings import CHOSEN, TrainingSettings
 
 GOLD, ALIGNERS = "gold", ("hmm", "eflomal")  # kinds of links
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StreamInputs:
-    """What streams are opened from.
-
-    encoded: the texts in pieces for rows of a length. pairs: where sentence pairs come from. dictionary:
-    `Translations`, for an objective that reads one. make: makes a folder of data, as `Prepared.made`.
-    """
-
-    settings: TrainingSettings
-    languages: Languages
-    encoded: Mapping[int, tuple[Data, ...]]
-    pairs: tuple[PairedLanguages, ...] = ()
-    dictionary: Any = None
-    make: Make | None = None
-
-    def text(self, length: int, language: int) -> Data:
-        """Return the text of a language, in pieces for rows of a length."""
-        return next(data for data, numbers in self.texts(length) if language in numbers)
-
-    def texts(self, length: int) -> list[tuple[Data, tuple[int, ...]]]:
-        """Return the texts in pieces for rows of a length, and the languages that read them."""
-        return list(zip(self.encoded.get(length, ()), by_text(self.settings.asked), strict=False))
-
-    @property
-    def has_pair_file(self) -> bool:
-        return any(pair.path is not None for pair in self.pairs)
-
-
-@dataclass(frozen=True, slots=True)
-class PairedLanguages:
-    """Sentence pairs of two languages of a run, by number. path: of a file; None: of the text that both have."""
-
-    left: int
-    right: int
-    path: Path | None = None
-
-    @property
-    def sides(self) -> tuple[int, int]:
-        return self.left, self.right
-
-
-def paired_languages(settings: TrainingSettings, files: Sequence[Path]) -> tuple[PairedLanguages, ...]:
-    """Return where sentence pairs come from: of each text its first language with the others, or of files.
-
-    files: of --pairs; with --language each has its languages, en-fr=FILE. Raise UsageError for others.
-    """
-    asked = settings.asked
-    if files and not settings.language:
-        return (PairedLanguages(SOURCE, DERIVED, only_file(files, "--pairs")),)
-    found = {
-        (numbers[0], other): PairedLanguages(numbers[0], other) for numbers in by_text(asked) for other in numbers[1:]
-    }
-    for (left, right), path in named_pairs(files, asked, "--pairs").items():
-        found.pop((right, left), None)
-        found[left, right] = PairedLanguages(left, right, path)
-    return tuple(found.values())
-
-
-def are_of_files(settings: TrainingSettings, files: Sequence[Path]) -> bool:
-    """Return whether all sentence pairs are of files, so that a stream of pairs reads no text. files: of --pairs."""
-    return bool(files) and all(pairs.path is not None for pairs in paired_languages(settings, files))
 
 
 class RowSource(ABC):
@@ -180,7 +113,7 @@ class Stream(ABC):
         return int(n_rows) if n_rows.denominator == 1 else n_rows
 
     @abstractmethod
-    def open(self, material: StreamInputs) -> RowSource:
+    def open(self, prepared: Prepared) -> RowSource:
         """Return the rows. Raise DerivlangError if something is missing."""
 
     def kinds(self, rows: SubwordRows) -> Mapping[str, Any]:

@@ -15,8 +15,9 @@ from derivlang.training.batch import SubwordRows
 from derivlang.training.data import Data
 from derivlang.training.language import OPTION, UNREAD, Language, phases_of
 from derivlang.training.masking import Keys
+from derivlang.training.prepare import Prepared
 from derivlang.training.row_order import row_numbers, rows_before
-from derivlang.training.streams.base import RowSource, Stream, StreamInputs
+from derivlang.training.streams.base import RowSource, Stream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +33,9 @@ class Packed(Stream):
     def keeps_apart(self, files: Collection[str]) -> bool:
         return True
 
-    def open(self, material: StreamInputs) -> RowSource:
-        asked, length = material.settings.asked, material.settings.seq_len
-        return PackedRows([material.text(length, number) for number in range(len(asked))], asked)
+    def open(self, prepared: Prepared) -> RowSource:
+        asked, length = prepared.settings.asked, prepared.settings.seq_len
+        return PackedRows([prepared.text(length, number) for number in range(len(asked))], asked)
 
 
 class PackedRows(RowSource):
