@@ -992,7 +992,6 @@ def test_a_cell_begins_from_another(tmp_path: Path) -> None:
     [
         ('init = "{order}.cold@1"', "--init runs/{}.cold@1 ", True),
         ('init = "runs/{order}.cold"', "--init runs/{}.cold ", True),
-        ('embeddings = "from={order}.cold"\ninit = "./other"', "--embeddings from=runs/{}.cold ", True),
         ('init = "runs/other"', "--init runs/other ", False),
         ('init = "../{order}.cold"', "--init ../{}.cold ", False),
         ('init = "hub:name"', "--init hub:name ", False),

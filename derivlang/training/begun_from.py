@@ -40,12 +40,6 @@ def with_tokenizer(paths: RunPaths, settings: TrainingSettings) -> RunPaths:
     return replace(paths, tokenizer=elsewhere or model_of(paths.init, INIT)[0] / TOKENIZER)
 
 
-def folders_begun_from(paths: RunPaths, settings: TrainingSettings) -> list[Path]:
-    """Return the folders that a run begins from, which --force must not remove."""
-    names = [paths.init or "", settings.embeddings.partition("=")[2]]
-    return [checkpoint_folder(name) or checkpoint.run_and_step(Path(name))[0] for name in names if name]
-
-
 def model_of(text: str, option: str) -> tuple[Path, Path]:
     """Return (folder of the run, folder of its model) for RUN or RUN@STEP. option: for messages.
 

@@ -80,7 +80,7 @@ class RunInputs:
             [facts.get("sha256") for facts in self.facts.values()],
             *(facts["shortest"] for facts in self.facts.values() if "shortest" in facts),  # a default is in no spec
             [str(one.size) for one in self.streams],
-            None if self.init is None else [self.init["weights"], self.init.get("embeddings")],
+            self.init and self.init["weights"],
             RULE_VERSION,
             self.objective.rules,
         )

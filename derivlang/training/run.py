@@ -19,8 +19,8 @@ from derivlang.formats.progress import stage
 from derivlang.store.disk import LOCK, held
 from derivlang.store.folders import sweep
 from derivlang.training import checkpoint, run_folder
-from derivlang.training.begun_from import folders_begun_from, with_tokenizer
-from derivlang.training.checkpoint import LOG, Checkpoint
+from derivlang.training.begun_from import checkpoint_folder, with_tokenizer
+from derivlang.training.checkpoint import LOG, Checkpoint, run_and_step
 from derivlang.training.checks import (
     check_all_read,
     check_dictionary,
@@ -90,8 +90,9 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
             if main:
                 sweep(run)
                 if before is None:
-                    needed = [*prepared.files.values(), *folders_begun_from(plan.paths, plan.settings)]
-                    run_folder.clear(run, needed)
+                    init = plan.paths.init  # --force must not remove it
+                    begun_from = [] if init is None else [checkpoint_folder(init) or run_and_step(Path(init))[0]]
+                    run_folder.clear(run, [*prepared.files.values(), *begun_from])
                     run_folder.create(run, prepared.languages.pipeline, prepared.files)
                 run_folder.write(run, record)
 

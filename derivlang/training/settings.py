@@ -35,6 +35,7 @@ Sides = Literal["both", "source", "derived"]
 TokenizerFor = Literal["each", "both"]
 Budget = Literal["steps", "tokens", "predictions"]
 Replacements = Literal["own", "both", "none"]
+Embeddings = Literal["keep", "copy", "new", "permute"]
 
 _MODELS = "the model's"
 _OWN = ("positions", "special-ids")
@@ -46,14 +47,6 @@ def _check_own(value: Any, option: str) -> None:
     for part in filter(None, value.split(",")):
         if part not in _OWN:
             raise unknown("part", part, _OWN, where=option, id="bad-value")
-
-
-def _check_embeddings(value: Any, option: str) -> None:
-    how, _, other = value.partition("=")
-    if value not in ("keep", "copy", "new", "permute") and (how != "from" or not other):
-        raise unknown(
-            "kind of embeddings", value, ("keep", "copy", "new", "permute", "from=RUN"), where=option, id="embeddings"
-        )
 
 
 def _check_parallel(value: Any, option: str) -> None:
@@ -187,11 +180,10 @@ class TrainingOptions(Settings):
         excludes="--pairs",
         subject="sentence pairs to choose from",
     )
-    embeddings: str = setting(
+    embeddings: Embeddings = setting(
         "keep",
         "Embeddings to begin with: keep, or copy (each word of the derived language gets its source's); of a run that "
-        "--init names also new, permute or from=RUN.",
-        check=_check_embeddings,
+        "--init names also new or permute.",
     )
     freeze: str = setting(
         "",
