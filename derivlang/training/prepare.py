@@ -23,7 +23,7 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store import made_of
 from derivlang.training.data import Data
-from derivlang.training.data_folder import LANGUAGES, DataFolder, Origin
+from derivlang.training.data_folder import LANGUAGES, DataFolder, Origin, identity_of, languages_of
 from derivlang.training.encode import encode, overlap_check
 from derivlang.training.language import OPTION, PairedLanguages, by_text, only_file, paired_languages
 from derivlang.training.languages import (
@@ -35,7 +35,6 @@ from derivlang.training.languages import (
 )
 from derivlang.training.languages.joint import SCRIPT_HINT
 from derivlang.training.languages.readers import unknown_warning
-from derivlang.training.prepare_languages import identity_of, languages_of
 from derivlang.training.settings import RunPaths, TrainingSettings
 from derivlang.training.translations import DICTIONARY, Translations, joined, read_entries, read_words
 from derivlang.training.word_dictionaries import WordDictionary, check_direction, read_dictionaries, spelt
