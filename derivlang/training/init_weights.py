@@ -136,7 +136,7 @@ def _special_pairs(folder: Path, lm: Any, languages: Languages) -> list[tuple[in
     Raise UsageError if the model numbers positions from its id of padding, and the run's is another one.
     """
     theirs, special_ids = ForeignTokenizer.load(folder).special_ids, languages.special_ids
-    if positions_of(lm).after_padding and lm.config.pad_token_id != special_ids.pad:
+    if positions_of(lm).shift and lm.config.pad_token_id != special_ids.pad:
         raise UsageError(
             f"the model numbers positions from its id of padding, {lm.config.pad_token_id}; the padding id of the new "
             f"tokenizer is {special_ids.pad}",
