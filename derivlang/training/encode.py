@@ -1,18 +1,17 @@
 """Encode one split of a source: write the files that `data.py` describes, or use those that are there.
 
 The text of a language may be another one than the source's (`--derived-source`). Measures read held-out text of the
-source, so `overlap_check` looks for its sentences in the other text. Sources: Deshpande et al. (2022), section 4.2;
+source, so `heldout_overlap` looks for its sentences in the other text. Sources: Deshpande et al. (2022), section 4.2;
 Dufter and Schütze (2020).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -32,9 +31,6 @@ from derivlang.training.data_folder import Make
 from derivlang.training.languages import Languages, ParallelBatch
 from derivlang.training.settings import Packing
 
-# Gets the content keys of all sentences, uint64[S], and returns what the recipe says of them.
-Check: TypeAlias = Callable[[UInt64], Mapping[str, Any]]
-
 
 def encode(
     make: Make,
@@ -45,13 +41,8 @@ def encode(
     seq_len: int,
     limit: int | None = None,
     packing: Packing = "sentences",
-    check: Check | None = None,
 ) -> Data:
-    """Encode a split into a folder that `make` gives, or reuse its data.
-
-    check: called before the data is there, so that none is left if it raises an error, and for data that is reused.
-    Raise DataError for a split without words.
-    """
+    """Encode a split into a folder that `make` gives, or reuse its data. Raise DataError for a split without words."""
     wanted = {
         "rules": FORMAT,
         "spec": languages.pipeline.stored,
@@ -69,29 +60,18 @@ def encode(
         "encoding": source.encoding,
         "input": digest(source.files([split])),
     }
-    fresh: list[Path] = []
 
     def write(place: Path) -> None:
-        fresh.append(place)
-        recipe = _write(place, source, languages, split, seq_len, wanted, check)
+        recipe = _write(place, source, languages, split, seq_len, wanted)
         (place / NAME).write_text(record_text(recipe), "utf-8", newline="\n")
 
-    data = open_data(make("encoded-text", wanted, write), languages)
-    if check is not None and not fresh:
-        check(data.keys)
-    return data
+    return open_data(make("encoded-text", wanted, write), languages)
 
 
 def _write(
-    folder: Path,
-    source: Source,
-    languages: Languages,
-    split: str,
-    seq_len: int,
-    wanted: dict[str, Any],
-    check: Check | None,
+    folder: Path, source: Source, languages: Languages, split: str, seq_len: int, wanted: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write the files of a split, and return the recipe. check: as of `encode`."""
+    """Write the files of a split, and return the recipe."""
     names = ("sentences", "keys", "pieces", "starts", *instance_files(languages))
     types = dict.fromkeys(names, "<i8") | {"slots": "<u2", "shared": "|u1", "begins": "|u1"}
     types["ids"] = "<u2" if languages.size <= 1 << 16 else "<i4"
@@ -149,7 +129,6 @@ def _write(
         "subwords": data.n_subwords,
         "instances": data.n_instances(data.numbers[0]),
         "filled_percent": round(100 * filled / (rows * seq_len), 2) if rows else 0.0,
-        **({} if check is None else check(data.keys)),
     }
 
 
@@ -201,48 +180,43 @@ def _keys(batch: Batch, both: ParallelBatch) -> UInt64:
     return sequence_keys(batch.type_hashes[batch.words], np.searchsorted(both.offsets, both.blocks))
 
 
-OVERLAP = "heldout_overlap"  # in the recipe of its data and in run.json
 SHORTEST = 3  # words of a sentence that measures on held-out text read
 _MOST = 0.01  # share of sentences that two texts may have in common by chance
 
 
-def overlap_check(request: SourceRequest, other: SourceRequest, trained: UInt64) -> Check:
-    """Return the check of the sentences of another text: how many are of the source's held-out text?
+def heldout_overlap(request: SourceRequest, other: SourceRequest, trained: UInt64, keys: UInt64) -> int:
+    """Return how many sentences of another text are of the source's held-out text, with a warning if there are some.
 
-    trained: uint64[S], the keys of the source's text that is trained on. Its sentences, such as headings that recur,
-    are not held out anyway, so they do not count; there is a warning if more than 1 % of them are in the other text,
-    since the texts are then parallel in part. The check returns {"heldout_overlap": n}, with a warning if there are
-    some. It raises DataError if they are more than 1 % of the held-out sentences. A tree over several sentences is one
-    in encoded text, so these are not found.
+    trained, keys: uint64[S], of the source's text that is trained on, and of the other text. Sentences of the former,
+    such as headings that recur, are not held out anyway, so they do not count; there is a warning if more than 1 % of
+    them are in the other text, since the texts are then parallel in part. Raise DataError if more than 1 % of the
+    held-out sentences are in the other text. A tree over several sentences is one in encoded text, so these are not
+    found.
     """
-
-    def check(keys: UInt64) -> dict[str, Any]:
-        corpus = find(request)
-        parallel, read = int(np.isin(trained, keys).sum()), counted(len(trained), "sentence")
-        if parallel > _MOST * len(trained):
-            warn(
-                f"{name_of(other.source)} has {parallel:,} of the {read} that are trained on in the source language, "
-                "so the texts are parallel in part"
-            )
-        split = corpus.heldout
-        if split == corpus.splits[0]:  # nothing is held out, as an evaluation says
-            return {OVERLAP: 0}
-        every, shared, example = 0, 0, ""
-        seen: UInt64 = np.zeros(0, np.uint64)
-        for batch in Source.open(Pipeline.parse("identity"), request, trees=False).batches(split):
-            _, first = np.unique(batch.keys, return_index=True)
-            lengths = np.diff(batch.sentences)
-            some = first[(lengths[first] >= SHORTEST) & ~np.isin(batch.keys[first], seen)]
-            seen = np.concatenate([seen, batch.keys[some]])
-            both = np.sort(some[np.isin(batch.keys[some], keys) & ~np.isin(batch.keys[some], trained)])
-            if len(both) and not shared:
-                begin, end = batch.sentences[both[0]], batch.sentences[both[0] + 1]
-                example = " ".join(batch.strings()[begin:end].to_pylist())
-            every, shared = every + len(some), shared + len(both)
-        _say(shared, every, example, f"{corpus.name} ({split})", name_of(other.source))
-        return {OVERLAP: shared}
-
-    return check
+    corpus = find(request)
+    parallel, read = int(np.isin(trained, keys).sum()), counted(len(trained), "sentence")
+    if parallel > _MOST * len(trained):
+        warn(
+            f"{name_of(other.source)} has {parallel:,} of the {read} that are trained on in the source language, "
+            "so the texts are parallel in part"
+        )
+    split = corpus.heldout
+    if split == corpus.splits[0]:  # nothing is held out, as an evaluation says
+        return 0
+    every, shared, example = 0, 0, ""
+    seen: UInt64 = np.zeros(0, np.uint64)
+    for batch in Source.open(Pipeline.parse("identity"), request, trees=False).batches(split):
+        _, first = np.unique(batch.keys, return_index=True)
+        lengths = np.diff(batch.sentences)
+        some = first[(lengths[first] >= SHORTEST) & ~np.isin(batch.keys[first], seen)]
+        seen = np.concatenate([seen, batch.keys[some]])
+        both = np.sort(some[np.isin(batch.keys[some], keys) & ~np.isin(batch.keys[some], trained)])
+        if len(both) and not shared:
+            begin, end = batch.sentences[both[0]], batch.sentences[both[0] + 1]
+            example = " ".join(batch.strings()[begin:end].to_pylist())
+        every, shared = every + len(some), shared + len(both)
+    _say(shared, every, example, f"{corpus.name} ({split})", name_of(other.source))
+    return shared
 
 
 def _say(shared: int, every: int, example: str, heldout: str, other: str) -> None:

@@ -24,7 +24,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store import made_of
 from derivlang.training.data import Data
 from derivlang.training.data_folder import LANGUAGES, DataFolder, Origin, identity_of, languages_of
-from derivlang.training.encode import encode, overlap_check
+from derivlang.training.encode import encode, heldout_overlap
 from derivlang.training.language import OPTION, PairedLanguages, by_text, only_file, paired_languages
 from derivlang.training.languages import (
     SOURCE,
@@ -51,6 +51,7 @@ class Prepared:
     none of a run that reads only pairs. pairs: where sentence pairs come from. dictionary: without a twin it is one of
     words, None if none was given. given: the name of the file of a dictionary that was given, "" if it was made.
     origin: the files of the source; None without one. used: the names of the folders of data that the run uses.
+    overlap: held-out sentences of the source that other texts have.
     """
 
     settings: TrainingSettings
@@ -63,6 +64,7 @@ class Prepared:
     given: str = ""
     origin: Origin | None = None
     used: list[str] = field(default_factory=list)
+    overlap: int = 0
 
     def made(self, kind: str, recipe: Mapping[str, Any], write: Callable[[Path], object]) -> Path:
         """Return the folder of a recipe that names all that it depends on, made if it is missing."""
@@ -130,7 +132,7 @@ def prepare_data(
         dictionary = read_words(only, warn)
 
     # Encoded text
-    encoded = _encoded_texts(folder, languages, list(dict.fromkeys((settings.seq_len, *sorted(lengths)))))
+    encoded, overlap = _encoded_texts(folder, languages, list(dict.fromkeys((settings.seq_len, *sorted(lengths)))))
     _check_unknown(folder, languages, encoded[settings.seq_len])
     places = zip(by_text(settings.asked), encoded[settings.seq_len], strict=True)
     texts = {number: text for numbers, text in places for number in numbers}
@@ -141,7 +143,7 @@ def prepare_data(
     name = ", ".join(files_given or [path.name for path in paths.dictionary])
     pairs = paired_languages(settings.asked, paths.pairs, named=bool(settings.language))
     return Prepared(
-        settings, folder.path, languages, files, encoded, pairs, dictionary, name, folder.origin, folder.used
+        settings, folder.path, languages, files, encoded, pairs, dictionary, name, folder.origin, folder.used, overlap
     )
 
 
@@ -237,26 +239,31 @@ def _dictionary(folder: DataFolder, tokenizer: Path) -> Path:
     return folder.made("dictionary", {**recipe, **identity_of(Pipeline((plain,)))}, write) / DICTIONARY
 
 
-def _encoded_texts(folder: DataFolder, languages: Languages, lengths: list[int]) -> dict[int, tuple[Data, ...]]:
-    """Return the texts for each row length, each in its languages; without --language, in both: runs share it."""
-    settings = folder.settings
+def _encoded_texts(
+    folder: DataFolder, languages: Languages, lengths: list[int]
+) -> tuple[dict[int, tuple[Data, ...]], int]:
+    """Return the texts for each row length, each in its languages; without --language, in both: runs share it.
+
+    Return how many held-out sentences of the source are in the other texts, too.
+    """
+    settings, overlap = folder.settings, 0
     texts: list[dict[int, Data]] = []
     for text, numbers in zip(folder.texts(), by_text(settings.asked), strict=True):
         some = languages.of(numbers) if settings.language else languages
-        source, check = _source(text, some), None
-        if texts:
-            check = overlap_check(folder.request, text.request, texts[0][settings.seq_len].keys)
+        source = _source(text, some)
         read: dict[int, Data] = {}
         for length in lengths:
-            is_first = length == settings.seq_len
-            packing = settings.packing if is_first else "sentences"  # pairs are always of whole sentences
+            # pairs are always of whole sentences
+            packing = settings.packing if length == settings.seq_len else "sentences"
             read[length] = encode(
                 partial(text.made, what="encoding"), source, some,
                 split=source.corpus.splits[0], seq_len=length, limit=settings.limit, packing=packing,
-                check=check if is_first else None,
             )  # fmt: skip
+        if texts:
+            trained, keys = (one[settings.seq_len].keys for one in (texts[0], read))
+            overlap += heldout_overlap(folder.request, text.request, trained, keys)
         texts.append(read)
-    return {length: tuple(read[length] for read in texts) for length in lengths}
+    return {length: tuple(read[length] for read in texts) for length in lengths}, overlap
 
 
 def _source(folder: DataFolder, languages: Languages) -> Source:

@@ -21,7 +21,6 @@ from derivlang.training import run_folder
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import processes
 from derivlang.training.doses import doses_of
-from derivlang.training.encode import OVERLAP
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.prepare import Prepared
@@ -194,7 +193,7 @@ class RunInputs:
             }
         if len(prepared.texts) > 1:
             record["derived_data"] = prepared.fingerprints(1)
-            record[OVERLAP] = sum(text.recipe.get(OVERLAP, 0) for text in prepared.texts[1:])
+            record["heldout_overlap"] = prepared.overlap
         if self.init is not None:
             record["init"] = self.init
         if levels := levels_of(factors):
