@@ -251,9 +251,9 @@ def test_a_stream_is_cut_every_so_many_places(spec: str, tmp_path: Path) -> None
 
 
 def test_a_stream_shorter_than_a_row(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="fewer sub-words than a row of a stream, 90000"):
-        prepared(tmp_path / "data", packing="stream", seq_len=90_000)
-    assert not list(tmp_path.iterdir())
+    for _ in range(2):  # also when the data is there
+        with pytest.raises(DataError, match="fewer sub-words than a row of a stream, 90000"):
+            prepared(tmp_path / "data", packing="stream", seq_len=90_000)
 
 
 # what `make` writes
@@ -264,7 +264,6 @@ def test_the_derived_ids_are_those_of_the_text_that_make_writes(spec: str, tmp_p
     out = make(spec, "demo", tmp_path / "out")
     found = pair(spec, 512)
     data, languages = found.data, found.languages
-    assert data.recipe["cut_sentences"] == 0
     batch = batch_of(rows(out, "train")["tokens"].to_pylist())
     expected = languages.twin.encode_words(languages.tokenizer.encoder, batch.types, batch.words)
     derived = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), DERIVED))
@@ -399,23 +398,6 @@ def test_languages_read_from_a_folder(tmp_path: Path) -> None:
         assert ours.derived.ids.tolist() == theirs.derived.ids.tolist()
         assert ours.derived.slots.tolist() == theirs.derived.slots.tolist()
         assert ours.offsets[-1] == len(ours.source.ids) == len(ours.derived.ids)
-
-
-def test_the_recipe_counts_rows_of_a_stream(tmp_path: Path) -> None:
-    data = prepared(tmp_path / "data", packing="stream")
-    assert (data.recipe["instances"], data.recipe["filled_percent"]) == (data.n_instances(SOURCE), 100)
-
-
-def test_the_recipe_counts_what_there_is() -> None:
-    data = pair().data
-    recipe = data.recipe
-    assert recipe["subwords"] == data.n_subwords == len(data.ids) // 2
-    assert recipe["sentences"] == len(data.keys) == len(data.sentences) - 1
-    assert recipe["instances"] == data.n_instances(SOURCE)
-    assert recipe["cut_sentences"] == int((np.diff(data.sentences) > SEQ_LEN - 2).sum())
-    found = data.rows(np.arange(data.n_instances(SOURCE)), np.zeros(data.n_instances(SOURCE), int))
-    assert recipe["filled_percent"] == pytest.approx(100 * found.lengths.sum() / found.clean_ids.size, abs=0.01)
-    assert settings().vocab_size == pair().languages.tokenizer.size
 
 
 # a data folder of another source

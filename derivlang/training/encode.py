@@ -26,7 +26,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find, name_of
 from derivlang.sources.request import SourceRequest
 from derivlang.store.record import digest, record_text
-from derivlang.training.data import FORMAT, NAME, Data, cut, instance_files, pack, read_recipe
+from derivlang.training.data import FORMAT, NAME, Data, cut, instance_files, pack
 from derivlang.training.data_folder import Make
 from derivlang.training.languages import Languages, ParallelBatch
 from derivlang.training.settings import Packing
@@ -65,7 +65,7 @@ def encode(
         recipe = _write(place, source, languages, split, seq_len, wanted)
         (place / NAME).write_text(record_text(recipe), "utf-8", newline="\n")
 
-    return open_data(make("encoded-text", wanted, write), languages)
+    return Data.open(make("encoded-text", wanted, write), languages)
 
 
 def _write(
@@ -77,7 +77,7 @@ def _write(
     types["ids"] = "<u2" if languages.size <= 1 << 16 else "<i4"
     whole = sha256(json.dumps(wanted, sort_keys=True).encode())
     sizes = dict.fromkeys(types, 0)
-    done = cut_sentences = 0
+    done = 0
     unknown = np.zeros((len(languages.own), 2), np.int64)
     pieces: list[Int64] = []
     counts: list[Int64] = []
@@ -95,7 +95,6 @@ def _write(
             both = languages.parallel(batch)
             begins = both.begins()
             cuts = cut(both.blocks, np.cumsum(begins, dtype=np.int64), seq_len - 2)
-            cut_sentences += int((np.diff(both.blocks) > seq_len - 2).sum())
             unknown += [(int(np.count_nonzero(side.ids == languages.unknown_id)), len(side.ids)) for side in both.sides]
             arrays, numbers = _subwords(both, cuts, languages)
             arrays |= {"begins": begins, "sentences": both.blocks[1:] + done, "keys": _keys(batch, both).view(np.int64)}
@@ -111,24 +110,13 @@ def _write(
         write("starts", offsets_of(numbers.ravel()))
         for name, lengths in zip(instance_files(languages), numbers.T, strict=True):
             write(name, pack(lengths + 1, seq_len - 1, single=wanted["packing"] == "single"))
-    recipe = {
+    return {
         "format": FORMAT,
         "derivlang": __version__,
         **wanted,
         "files": {name: [dtype, sizes[name]] for name, dtype in types.items()},
-        "sentences": sizes["keys"],
-        "cut_sentences": cut_sentences,
         "unknown_percent": [round(100 * int(n) / max(int(of), 1), 2) for n, of in unknown],
         "fingerprint": whole.hexdigest()[:16],
-    }
-    data = Data.open(folder, recipe, languages)
-    _check_rows(data)
-    rows, filled = (sum(map(count, data.numbers)) for count in (data.n_instances, data.filled))
-    return {
-        **recipe,
-        "subwords": data.n_subwords,
-        "instances": data.n_instances(data.numbers[0]),
-        "filled_percent": round(100 * filled / (rows * seq_len), 2) if rows else 0.0,
     }
 
 
@@ -150,24 +138,6 @@ def _subwords(both: ParallelBatch, pieces: Int64, languages: Languages) -> tuple
     order = np.argsort(cell, kind="stable")
     arrays = {"ids": ids[order], "slots": (slots - pieces[piece])[order], "shared": shared[order]}
     return arrays, np.bincount(cell, minlength=(len(pieces) - 1) * n).reshape(-1, n)
-
-
-def open_data(folder: Path, languages: Languages) -> Data:
-    """Open the data of a folder that was checked."""
-    data = Data.open(folder, read_recipe(folder), languages)
-    _check_rows(data)
-    return data
-
-
-def _check_rows(data: Data) -> None:
-    """Raise DataError if a stream is shorter than a row."""
-    if not data.n_instances(data.numbers[0]):
-        raise DataError(
-            f"the source has fewer sub-words than a row of a stream, {data.seq_len}",
-            where="--seq-len",
-            fix="lower it, or give --packing sentences",
-            id="empty-split",
-        )
 
 
 def _keys(batch: Batch, both: ParallelBatch) -> UInt64:
