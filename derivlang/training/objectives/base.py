@@ -153,14 +153,13 @@ class Objective(Parameterised):
 
 def check_parts(objective: Objective, terms: Any) -> None:
     """Raise UsageError plug-in for a loss that is not parts and shares by name."""
-    told, name = "", "mlm"
     if not isinstance(terms, Mapping):
         told = f"the loss of {objective.name} returned {type(terms).__name__}, not its parts by name"
-    elif wrong := [name for name, term in terms.items() if not isinstance(term, (LossPart, Share))]:
-        name = wrong[0]
-        told = f"the loss of {objective.name} has a part {name!r} that is neither a LossPart nor a Share"
-    if told:
-        raise UsageError(told, fix=f'return {{"{name}": LossPart(…)}}', id="plug-in")
+        raise UsageError(told, fix='return {"mlm": LossPart(…)}', id="plug-in")
+    for name, term in terms.items():
+        if not isinstance(term, (LossPart, Share)):
+            told = f"the loss of {objective.name} has a part {name!r} that is neither a LossPart nor a Share"
+            raise UsageError(told, fix=f'return {{"{name}": LossPart(…)}}', id="plug-in")
 
 
 def masked_part(
