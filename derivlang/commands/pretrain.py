@@ -71,14 +71,14 @@ class Pretrain(Command["Run"], TrainingOptions, DataPaths, SessionOptions, _Pars
         }
         values["spec"] = None if self.spec is None else str(self.spec)
         source = with_languages(None if self.source is None else str(self.source), values)
-        settings, model_config, run = settings_of(source, values)
+        settings, model_config, session = settings_of(source, values)
         name = source or " ".join(map(str, values["pairs"] or ()))
         changed = self.changed("objective", "precision", "compile")
         out = self.path("out") or named_folder(name, settings.spec, changed, last=settings.objective)
         request = None if source is None else self.part(SourceRequest, source=source, lang=values["lang"])
-        run = replace(run, logged=lambda step, entry: reader().note(loss=f"{entry['loss']:.3f}"))
+        session = replace(session, logged=lambda step, entry: reader().note(loss=f"{entry['loss']:.3f}"))
         going = {"resume": self.goes_on, "force": self.force}
-        return plan_of(settings, model_config, request, out, run, values, **going)
+        return plan_of(settings, model_config, request, out, session, values, **going)
 
     @property
     def goes_on(self) -> bool:

@@ -47,7 +47,7 @@ class RunPlan:
     model_config: ModelConfig
     request: SourceRequest | None
     paths: RunPaths
-    run: SessionSettings = SessionSettings()
+    session: SessionSettings = SessionSettings()
     resume: bool = False
     force: bool = False
     before: dict[str, Any] | None = None
@@ -60,7 +60,7 @@ class RunPlan:
     def fingerprint(self) -> str:
         """16 hex digits of what is asked, without the run's folder: equal for the same command."""
         paths = replace(self.paths, run=Path())
-        duration = self.run.tokens, self.run.epochs, self.run.budget
+        duration = self.session.tokens, self.session.epochs, self.session.budget
         return digest([self.settings, self.request, paths, duration, self.model_config])
 
 
@@ -70,7 +70,7 @@ def plan_of(
     model_config: ModelConfig,
     request: SourceRequest | None,
     out: Path,
-    run: SessionSettings,
+    session: SessionSettings,
     options: Mapping[str, Any],
     *,
     resume: bool,
@@ -78,13 +78,13 @@ def plan_of(
 ) -> RunPlan:
     """Return the plan of a run, and warn of an option without effect.
 
-    settings, model_config, run: as of `settings_of`. Raise DerivlangError for options that do not fit a file that they
-    name.
+    settings, model_config, session: as of `settings_of`. Raise DerivlangError for options that do not fit a file that
+    they name.
     """
     before = run_folder.read(out) if resume and (out / run_folder.RUN).exists() else None
     paths = RunPaths(run=out, parser=options.get("parser"), parses=options.get("parses"), **given(RunPaths, options))
     _check_size(options["vocab_size"], with_tokenizer(paths, settings).tokenizer)
-    plan = RunPlan(settings, model_config, request, paths, run, resume, force, before)
+    plan = RunPlan(settings, model_config, request, paths, session, resume, force, before)
     # The cells of a study, which give factors, share settings: nothing is said of these.
     for one in declared(TrainingSettings).values() if not options["factor"] else ():
         if one.subject and one.name not in plan.objective.reads() and options[one.name] is not None:
@@ -116,16 +116,20 @@ def settings_of(
     source: None if it is not given, as the option `spec` may be: an objective may read only the pairs of a file. Set
     the number of torch threads as well. Raise UsageError for wrong values.
     """
-    run = SessionSettings(**given(SessionSettings, options))
-    precision = run.precision if run.precision != "auto" else "bf16" if has_bf16() else "fp32"
+    session = SessionSettings(**given(SessionSettings, options))
+    precision = session.precision if session.precision != "auto" else "bf16" if has_bf16() else "fp32"
     settings, model_config = _settings(source, {**options, "precision": precision})
-    use_threads(run.threads, model_config.width)
-    if run.tracker:
+    use_threads(session.threads, model_config.width)
+    if session.tracker:
         from derivlang.training.trainer import check_trackers  # imported late: it loads torch
 
-        check_trackers(tuple(run.tracker))
+        check_trackers(tuple(session.tracker))
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    return settings, model_config, replace(run, compile=can_compile() if run.compile is None else run.compile)
+    return (
+        settings,
+        model_config,
+        replace(session, compile=can_compile() if session.compile is None else session.compile),
+    )
 
 
 def with_languages(source: str | None, options: dict[str, Any]) -> str | None:

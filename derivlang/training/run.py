@@ -62,7 +62,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
     run, ranks = plan.paths.run, processes()
     main, going = ranks.is_main_process, {"resume": plan.resume, "force": plan.force}
     if not main:  # processes wait for each other where they log and save, so all must do so at the same steps
-        plan = replace(plan, run=plan.run.silent())
+        plan = replace(plan, session=plan.session.silent())
 
     with _held(plan) if main else nullcontext():
         # Everything up to the loop is done by the main process first; the others then reuse its files.
@@ -86,7 +86,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
 
             # Model
             lm = _model(inputs, last)
-            record = inputs.record(n_parameters(lm), plan.request, before, tuple(plan.run.factor))
+            record = inputs.record(n_parameters(lm), plan.request, before, tuple(plan.session.factor))
             if main:
                 sweep(run)
                 if before is None:
@@ -98,7 +98,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
 
         # Loop
         steps = inputs.settings.steps or 0
-        within = log_within(plan.run, plan.settings.steps or steps, steps)
+        within = log_within(plan.session, plan.settings.steps or steps, steps)
         try:
             with stage("training", "steps", steps):
                 options: Any = {"fingerprint": inputs.fingerprint, "last": last, "options": within}
@@ -143,7 +143,7 @@ def _data(plan: RunPlan) -> RunInputs:
     seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init['weights']}")) >> 1
     loader = Loader(streams, objective, context, seed, settings.accumulate)
     # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
-    steps = _steps(plan.run, loader, prepared)
+    steps = _steps(plan.session, loader, prepared)
     check_all_read(settings, streams, steps)
     if 0 < steps <= objective.first_step():
         what = f"before all parts of {objective} begin, at step {objective.first_step():,}"
