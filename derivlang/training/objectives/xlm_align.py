@@ -18,6 +18,10 @@ The rows of pairs hold one pair each, without position reset and language ids. W
 links the log has the labels' precision, the share that are among these links; another occurrence of the same word is
 not. Before the step `start` no position has a label, so that the part is 0; MLM and TLM go on.
 
+    clean states ──self_links──▶ links bool[B, H, H] ──last_link──▶ labels int64[B * H] ──pointer_loss──▶ loss
+
+All is in columns of the rows [B, H]; links are in both directions. Nothing waits for the device: every shape is known.
+
 Source: Chi et al. (2021), sections 3.1 to 3.3, 5.4 and 5.5, read with the released code, which has the floor of the
 similarities, their dot product, and the last of several links. These readings are ours: special ids take no part;
 L_DWA is divided by TLM's number of predictions in the step (the code: all parts by the number of all predictions), as
@@ -32,6 +36,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from derivlang.align.similarity import either, itermax, sinkhorn
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
@@ -51,6 +56,7 @@ if TYPE_CHECKING:
     from derivlang.training.settings import TrainingSettings
 
 OWN = "self"
+NONE = -1  # the label of a position without a link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,8 +114,6 @@ class XlmAlign(Objective):
     def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         import torch
 
-        from derivlang.training.pointer import NONE, last_link, other_side, pointer_loss
-
         assert isinstance(state, torch.nn.ModuleDict)
         batch, allowed = micro["pairs"], other_side(micro["pairs"])
         if self.pointer < 0:
@@ -131,8 +135,6 @@ class XlmAlign(Objective):
         self, model: Encoder, micro: Step, allowed: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor | float, dict[str, Share]]:
         """Return (links bool[B, H, H], 0 or NaN if they come from states that are not finite, shares for the log)."""
-        from derivlang.training.pointer import gold_links, self_links
-
         batch = micro["pairs"]
         if micro.step < self.start:
             return allowed & False, 0.0, {}
@@ -153,8 +155,6 @@ class XlmAlign(Objective):
         """
         import torch
 
-        from derivlang.training.pointer import NONE
-
         batch = micro["pairs"]
         if self.query == "masked":
             return batch.targets, label[batch.targets]
@@ -167,3 +167,64 @@ class XlmAlign(Objective):
         partner = places - places % batch.clean_ids.shape[1] + label.clamp(min=0)
         asked = torch.where(batch.side.flatten() == 0, chosen, ~chosen[partner])
         return places, label.masked_fill(~asked, NONE)
+
+
+def other_side(batch: SubwordRows) -> torch.Tensor:
+    """Return bool[B, H, H]: whether two columns of a row are sub-words of different sides, and not special ids."""
+    inside, side = batch.word_ids >= 0, batch.side
+    is_other: torch.Tensor = inside[:, :, None] & inside[:, None] & (side[:, :, None] != side[:, None])
+    return is_other
+
+
+def self_links(states: torch.Tensor, batch: SubwordRows, *, filtered: bool) -> torch.Tensor:
+    """Return bool[B, H, H]: the links by optimal transport between the sides of each row.
+
+    states: float[B, H, d]; similarities are their dot products. filtered: the links of itermax; otherwise each sub-word
+    is linked to the best of the other side, so that a link needs one direction only.
+    """
+    import torch
+
+    exact = states.double()  # autocast does not change it
+    cells = other_side(batch) & (batch.side == 0)[:, :, None]
+    plan = sinkhorn((exact @ exact.mT).masked_fill(~cells, -torch.inf))
+    forward: torch.Tensor = itermax(plan) if filtered else either(plan)
+    return forward.logical_or(forward.mT)
+
+
+def gold_links(batch: SubwordRows) -> torch.Tensor:
+    """Return bool[B, H, H]: the links of the pairs."""
+    import torch
+
+    rows, width = batch.clean_ids.shape
+    source, target = batch.links
+    gold = torch.zeros(rows * width * width, dtype=torch.bool, device=batch.clean_ids.device)
+    gold[source * width + target % width] = True
+    return gold.view(rows, width, width)
+
+
+def last_link(links: torch.Tensor) -> torch.Tensor:
+    """Return int64[B * H]: the column that each position is linked to, the last of several; NONE without a link.
+
+    a row [[F, T, T], [F, F, F], [F, F, F]]  ->  [2, -1, -1]
+    """
+    import torch
+
+    columns = torch.arange(1, links.shape[-1] + 1, device=links.device)
+    return ((links * columns).amax(-1) - 1).flatten()
+
+
+def pointer_loss(
+    query: torch.Tensor, key: torch.Tensor, allowed: torch.Tensor, places: torch.Tensor, labels: torch.Tensor
+) -> torch.Tensor:
+    """Return the sum of -log softmax_j(q_i · k_j / sqrt(d))[label of i] over the places that have a label.
+
+    query, key: float[B, H, d]. allowed: bool[B, H, H], the columns that a position may point to. places: int64[n],
+    positions in the flattened rows; labels: int64[n], columns.
+    """
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    scores = (query @ key.mT).float() / query.shape[-1] ** 0.5
+    # A finite number, since a position without any column (padding) would make the gradient NaN.
+    scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+    return cross_entropy(scores.flatten(0, 1)[places], labels, ignore_index=NONE, reduction="sum")
