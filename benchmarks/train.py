@@ -88,8 +88,8 @@ def _measure(way: str, steps: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         if way == "derivlang":
             began = time.process_time()
-            options = SessionSettings(save_every=10 * steps)
-            train(Path(folder), settings, lm, loader, fingerprint="", options=options)
+            session = SessionSettings(save_every=10 * steps)
+            train(Path(folder), settings, lm, loader, fingerprint="", options=session)
         elif way == "plain loop":
             began = time.process_time()
             _plain(lm, data, settings)

@@ -281,22 +281,22 @@ def test_wrong_values(changes: dict[str, Any], message: str, tmp_path: Path) -> 
 
 def test_what_cannot_be_begun_from(first: Path, tmp_path: Path) -> None:
     with pytest.raises(DerivlangError, match="is not a run"):
-        model_of(str(tmp_path), "--init")
+        model_of(str(tmp_path))
     with pytest.raises(DerivlangError) as error:
-        model_of(f"{first}@4", "--init")
+        model_of(f"{first}@4")
     assert "there are: 3, 6" in str(error.value)
     damaged = tmp_path / "damaged"
     shutil.copytree(first, damaged)
     (damaged / "checkpoints" / "step-00000003" / "model" / "config.json").write_text("{}")
     with pytest.raises(DerivlangError, match="the checkpoint is damaged"):
-        model_of(f"{damaged}@3", "--init")
+        model_of(f"{damaged}@3")
     unfinished = tmp_path / "unfinished"
     shutil.copytree(first, unfinished)
     record = json.loads((unfinished / "run.json").read_text())
     (unfinished / "run.json").write_text(json.dumps({**record, "status": "stopped"}))
     seal(unfinished)
     with pytest.raises(DerivlangError, match="is not a finished run"):
-        model_of(str(unfinished), "--init")
+        model_of(str(unfinished))
     for kind, message in (("roberta", "of the type modernbert"), ("modernbert", "has hidden_size = 16")):
         other = Path(model_file(kind)).read_text().replace("hidden_size = 16", "hidden_size = 32")
         (tmp_path / "other.toml").write_text(other)

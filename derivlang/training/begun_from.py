@@ -37,11 +37,11 @@ def with_tokenizer(paths: RunPaths, settings: TrainingSettings) -> RunPaths:
     if paths.init is None or paths.tokenizer is not None or settings.embeddings == "new":
         return paths
     elsewhere = checkpoint_folder(paths.init)
-    return replace(paths, tokenizer=elsewhere or model_of(paths.init, INIT)[0] / TOKENIZER)
+    return replace(paths, tokenizer=elsewhere or model_of(paths.init)[0] / TOKENIZER)
 
 
-def model_of(text: str, option: str) -> tuple[Path, Path]:
-    """Return (folder of the run, folder of its model) for RUN or RUN@STEP. option: for messages.
+def model_of(text: str) -> tuple[Path, Path]:
+    """Return (folder of the run, folder of its model) for RUN or RUN@STEP.
 
     Raise StoreError if the run is not finished, if it has no such checkpoint, or if a file is not the one that was
     written.
@@ -57,7 +57,7 @@ def model_of(text: str, option: str) -> tuple[Path, Path]:
     there = ", ".join(map(str, checkpoint.steps(run)))
     raise StoreError(
         "is not a finished run",
-        where=f"{option} {text}",
+        where=f"{INIT} {text}",
         fix="finish it" + (f", or begin from a checkpoint: RUN@STEP, of {there}" if there else ""),
         id="no-model",
     )

@@ -55,7 +55,7 @@ def init_of(paths: RunPaths, settings: TrainingSettings, *, causal: bool) -> dic
         lm = load_model(elsewhere, causal=causal)
         if how != "new":
             check_vocabulary(lm, ForeignTokenizer.load(elsewhere).size, str(elsewhere))
-    path = model_of(run, INIT)[1] if elsewhere is None else elsewhere
+    path = model_of(run)[1] if elsewhere is None else elsewhere
     return {"run": run, "weights": checkpoint.hash_of_weights(path)}
 
 
@@ -68,7 +68,7 @@ def init_model(
     if it cannot be read.
     """
     elsewhere = checkpoint_folder(facts["run"])
-    run, path = (None, elsewhere) if elsewhere is not None else model_of(facts["run"], INIT)
+    run, path = (None, elsewhere) if elsewhere is not None else model_of(facts["run"])
     how = settings.embeddings
     if how != "new":
         _check_tokenizers(run or path, languages)
