@@ -47,7 +47,7 @@ class Spelling:
     @classmethod
     def of(cls, ids: Int64, offsets: Int64) -> Spelling:
         """Return the spelling of words. ids: int64[M]; offsets: int64[K + 1], of each word in `ids`."""
-        numbers = {word: number for number, word in enumerate(dict.fromkeys(filter(None, _as_bytes(ids, offsets))))}
+        numbers = {word: number for number, word in enumerate(dict.fromkeys(filter(None, as_bytes(ids, offsets))))}
         lengths = np.array([len(word) // 8 for word in numbers], np.int64)
         return cls(numbers, np.frombuffer(b"".join(numbers), np.int64), offsets_of(lengths)[:-1], lengths)
 
@@ -56,7 +56,7 @@ class Spelling:
 
     def find(self, ids: Int64, offsets: Int64) -> Int64:
         """Return int64[K]: the number of each word, -1 of one that has none. ids, offsets: as of `of`."""
-        return np.array([self.numbers.get(word, -1) for word in _as_bytes(ids, offsets)], np.int64)
+        return np.array([self.numbers.get(word, -1) for word in as_bytes(ids, offsets)], np.int64)
 
     def of_rows(self, rows: SubwordRows) -> tuple[Int64, Int64]:
         """Return int64[B, H] twice: the number of the word of each sub-word, -1 if there is none; its place in it."""
@@ -71,7 +71,7 @@ class Spelling:
         return self.ids[expand_ranges(self.starts[numbers], sizes)], offsets_of(sizes)
 
 
-def _as_bytes(ids: Int64, offsets: Int64) -> list[bytes]:
+def as_bytes(ids: Int64, offsets: Int64) -> list[bytes]:
     """Return the sub-words of each word, int64[M] at offsets int64[K + 1], as bytes."""
     data = ids.astype(np.int64).tobytes()
     return [data[begin:end] for begin, end in pairwise((8 * offsets).tolist())]
