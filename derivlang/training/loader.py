@@ -47,9 +47,6 @@ class OpenStream:
     size: int | Fraction
     first: int
 
-    def __post_init__(self) -> None:
-        assert self.source.n > 0
-
     def rows_before(self, step: int) -> int:
         """Return the number of rows before a step. Of 2.4 rows per step: 0, 2, 4, 7, 9, 12 before the steps 0 … 5."""
         return int(step * Fraction(self.size))

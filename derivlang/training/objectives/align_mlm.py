@@ -11,7 +11,7 @@ the embeddings are trained.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -60,8 +60,7 @@ class AlignMlm(Objective):
                 state.register_buffer(name + part, torch.from_numpy(np.ascontiguousarray(array)))
         return state
 
-    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
-        assert state is not None
+    def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
         sides = (means(model.embeddings, getattr(state, one), getattr(state, one + _OFFSETS)) for one in _SIDES)
         align = alignment_loss(*sides) * micro.share
         if self.only == "align":

@@ -142,11 +142,11 @@ class Objective(Parameterised):
         """Return what the loss needs on the device and checkpoints keep: a dictionary, further layers, a queue."""
         return None
 
-    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
-        """Return the parts of the loss of a micro-batch, and shares for the log."""
+    def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
+        """Return the parts of the loss of a micro-batch, and shares for the log. state: what `state` returned."""
         raise NotImplementedError
 
-    def after_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
+    def after_step(self, model: Encoder, state: Any, step: int) -> None:
         """Follow the update of the weights, e.g. in a momentum encoder: called once per step, without gradient."""
         return None
 

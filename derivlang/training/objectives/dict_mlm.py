@@ -111,7 +111,7 @@ class DictMlm(Objective):
             )
         return conditioning(model) if self.condition else None
 
-    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
         return {"mlm": conditioned_part(model, micro["rows"], state)}
 
 

@@ -18,7 +18,7 @@ the word order, so it shows nothing of an order such as `inv`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from derivlang.core.spec import param
 from derivlang.training import masking
@@ -60,5 +60,5 @@ class DictTlm(Objective):
     def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
         return conditioning(model) if self.condition else None
 
-    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
         return {"tlm": conditioned_part(model, micro["switched"], state)}
