@@ -62,7 +62,7 @@ def _measure(way: str, steps: int) -> dict[str, float]:
     from derivlang.training.objectives.base import Context
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.plan import settings_of
-    from derivlang.training.settings import LogSettings
+    from derivlang.training.settings import SessionSettings
     from derivlang.training.speed import made_up, vocabulary_of
     from derivlang.training.streams.packed import Packed, PackedRows
     from derivlang.training.trainer import train
@@ -88,8 +88,8 @@ def _measure(way: str, steps: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         if way == "derivlang":
             began = time.process_time()
-            log_settings = LogSettings(save_every=10 * steps)
-            train(Path(folder), settings, lm, loader, fingerprint="", log_settings=log_settings)
+            session = SessionSettings(save_every=10 * steps)
+            train(Path(folder), settings, lm, loader, fingerprint="", options=session)
         elif way == "plain loop":
             began = time.process_time()
             _plain(lm, data, settings)

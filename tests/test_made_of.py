@@ -187,7 +187,7 @@ def test_files_rules_and_reading_change_a_name_and_paths_do_not(monkeypatch: pyt
     assert names(request={"words": "unicode"}) - before
     assert names(parses=Path("parses"), run=Path("elsewhere")) == before
     for place in (
-        "derivlang.training.encode.FORMAT", "derivlang.training.prepare_languages.FORMAT",
+        "derivlang.training.encode.FORMAT", "derivlang.training.data_folder.FORMAT",
         "derivlang.lexical.dictionary.RULE_VERSION", "derivlang.transforms.word_order.Inv.rule_version",
     ):  # fmt: skip
         with monkeypatch.context() as patch:

@@ -20,7 +20,7 @@ from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
 from derivlang.evaluation.evaluate import Evaluated, evaluate
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.training.encode import open_data
+from derivlang.training.data import Data
 from derivlang.training.languages import DERIVED, SOURCE
 from tests.commands import run
 from tests.evaluations import options, rows, stored
@@ -93,7 +93,7 @@ def test_bits_are_divided_by_the_words_of_the_source(spec: str) -> None:
 def test_ngrams_are_of_the_text_that_the_run_was_trained_on(spec: str) -> None:
     """Against the encoded rows of the training, and models written plainly."""
     run = PretrainedRun.load(run_of(spec))
-    data, found = open_data(next((run.folder.parent / "data").glob("encoded-text-*")), run.languages), evaluated(spec)
+    data, found = Data.open(next((run.folder.parent / "data").glob("encoded-text-*")), run.languages), evaluated(spec)
     pieces, end = np.arange(len(data.pieces) - 1), str(run.languages.special_ids.end)
     both = surprisals(spec)
     n_words = sum(len(row["words"]) for row in both[SOURCE])

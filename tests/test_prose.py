@@ -45,7 +45,7 @@ RETIRED = {
 RETIRED_NAMES = {
     "Design": "ModelConfig",
     "Talk": "Callbacks",
-    "Watch": "LogSettings",
+    "LogSettings": "SessionSettings",
     "alone": "file_lock",
     "hidden": "masked",
     "places": "positions",

@@ -53,7 +53,7 @@ def run(made: Path, tmp_path: Path) -> Path:
 READERS: dict[str, Callable[[Path], object]] = {
     "evaluate": lambda run: PretrainedRun.load(run),
     "report": scores,
-    "--init": lambda run: model_of(str(run), "--init"),
+    "--init": lambda run: model_of(str(run)),
     "--resume": lambda run: trained(run, steps=6, save_every=3, resume=True),
 }
 

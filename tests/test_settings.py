@@ -32,12 +32,12 @@ from derivlang.parsing.settings import ParserOptions, ParserScoreOptions
 from derivlang.store.settings import ExportOptions
 from derivlang.studies.settings import Extent, Place
 from derivlang.training.plan import settings_of
-from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
+from derivlang.training.settings import RunPaths, SessionSettings, TrainingSettings
 from tests.commands import ROOT, run
 
 # The dataclasses that a command's options come from.
 USED = (
-    [("pretrain", kind) for kind in (TrainingSettings, Duration, Machine, LogSettings, RunPaths)]
+    [("pretrain", kind) for kind in (TrainingSettings, SessionSettings, RunPaths)]
     + [("evaluate", kind) for kind in (EvaluateNames, EvaluateOptions, FinetuneSettings)]
     + [("make", kind) for kind in (MakeOptions, Policies)]
     + [("grammar fit", GrammarFitOptions), ("grammar count", GrammarCountOptions)]
@@ -144,7 +144,7 @@ def test_what_is_not_given_is_the_declared_default() -> None:
             assert getattr(found, one.name) == model_config.training[one.name]
         elif one.name not in ("precision", "language_ids"):  # of the machine, of the objective
             assert getattr(found, one.name) == one.default
-    assert log_settings == dataclasses.replace(LogSettings(), compile=log_settings.compile)
+    assert log_settings == dataclasses.replace(SessionSettings(), compile=log_settings.compile)
 
 
 def test_a_file_gives_what_the_command_line_gives(tmp_path: Path) -> None:

@@ -924,9 +924,7 @@ def test_a_study_ends_its_cells_when_it_is_ended(tmp_path: Path) -> None:
         assert log.stat().st_size == size
 
 
-def test_a_moved_study_with_data_made_elsewhere_is_finished_without_its_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_moved_study_with_data_made_elsewhere_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "in_server", here)
     measures = '[evaluate]\nmeasure = "alignment,perplexity"\n'
     whole = small(tmp_path, measures)
@@ -934,12 +932,13 @@ def test_a_moved_study_with_data_made_elsewhere_is_finished_without_its_text(
     assert prepare(study, place, said.append)["data"] == str(place.out / "data")
     assert said == ["text", "data-trans-inv.mlm.1"]
     assert not (place.out / "runs").exists()
-    place = Place(place.out.rename(tmp_path / "moved"), data_as_is=True)
-    (place.out / "text" / "train.tokens").rename(place.out / "text" / "valid.tokens")  # held-out sentences are needed
+    there = {path.name for path in (place.out / "data").iterdir()}
+    place = Place(place.out.rename(tmp_path / "moved"))
     assert run_study(study, place)["report"] is None
     run_folder = place.out / "runs" / "trans-inv.mlm.1"
     assert json.loads((run_folder / "evaluation.json").read_text())["measures"]["perplexity"]
     assert {"study.json", "logs", "runs"} <= {path.name for path in place.out.iterdir()}
+    assert {path.name for path in (place.out / "data").iterdir()} == there  # nothing is made again
 
 
 def test_labels_do_not_change_what_a_run_is(tmp_path: Path) -> None:
@@ -1001,7 +1000,6 @@ def test_a_cell_begins_from_another(tmp_path: Path) -> None:
     [
         ('init = "{order}.cold@1"', "--init runs/{}.cold@1 ", True),
         ('init = "runs/{order}.cold"', "--init runs/{}.cold ", True),
-        ('embeddings = "from={order}.cold"\ninit = "./other"', "--embeddings from=runs/{}.cold ", True),
         ('init = "runs/other"', "--init runs/other ", False),
         ('init = "../{order}.cold"', "--init ../{}.cold ", False),
         ('init = "hub:name"', "--init hub:name ", False),

@@ -150,7 +150,6 @@ def test_two_pairs_are_told_apart() -> None:
     losses: list[float] = []
     for step in range(120):
         optimizer.zero_grad()
-        made.objective.before_step(net.model, net.state, step)
         total, parts = net(micros[step % 2])
         total.backward()
         optimizer.step()
@@ -383,7 +382,6 @@ def test_a_new_key_encoder_is_the_model() -> None:
     net, made = network("ppa", lm=built("roberta", seed=9))
     kept = net.lm.base_model.state_dict()
     assert all(torch.equal(kept[name], weight) for name, weight in net.state.key_encoder.state_dict().items())
-    made.objective.before_step(net.model, net.state, 0)
     micro = micro_of(made)
     net(micro)
     with torch.no_grad():

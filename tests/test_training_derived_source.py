@@ -6,6 +6,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,19 +21,17 @@ from derivlang.evaluation.collect import scores
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import request_of_text
 from derivlang.sources.request import SourceRequest
-from derivlang.store.made_of import recipe_of
 from derivlang.studies.file import read
 from derivlang.studies.plan import data_of, plan
 from derivlang.studies.settings import Place
 from derivlang.training import run_folder
 from derivlang.training.batch import SubwordRows
 from derivlang.training.doses import steps_within
-from derivlang.training.encode import OVERLAP, overlap_check
+from derivlang.training.encode import heldout_overlap
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.prepare import Prepared, prepare_data
-from derivlang.training.settings import Duration, RunPaths
-from derivlang.training.streams.base import StreamInputs
+from derivlang.training.settings import RunPaths
 from derivlang.training.streams.packed import Packed
 from tests.checkpoints import checkpoint
 from tests.commands import run
@@ -82,9 +81,9 @@ def test_the_same_text_gives_the_same_weights(data: Path, tmp_path: Path) -> Non
     assert all(one[name].equal(two[name]) for name in one)
     assert plain["fingerprint"] != other["fingerprint"]
     before, after = (run_folder.read(tmp_path / name) for name in ("plain", "other"))
-    assert not {"derived_data", OVERLAP} & before.keys()
+    assert not {"derived_data", "heldout_overlap"} & before.keys()
     assert before["settings"]["derived_source"] == ""
-    assert (after["derived_data"], after[OVERLAP]) == (before["data"], 0)
+    assert (after["derived_data"], after["heldout_overlap"]) == (before["data"], 0)
 
 
 @pytest.mark.parametrize("spec", ["trans", "trans,inv", "trans:overlap=25,inv"])
@@ -92,7 +91,7 @@ def test_rows_of_a_language_are_of_its_own_text(spec: str, tmp_path: Path) -> No
     """The derived rows, undone, are the sentences of the other text, and the source rows those of the source."""
     found = prepared(tmp_path / "data", text(tmp_path), spec)
     assert found.languages.are_mapped
-    rows = Packed().open(StreamInputs(settings("mlm", spec, derived_source="x"), found.languages, found.encoded))
+    rows = Packed().open(replace(found, settings=settings("mlm", spec, derived_source="x")))
     order = np.random.default_rng(1).permutation(rows.n)
     every = rows.rows(order, Keys.of(1, 0, order))
     language = every.language[:, 0]
@@ -115,7 +114,7 @@ def test_rows_of_a_language_are_of_its_own_text(spec: str, tmp_path: Path) -> No
 
 def test_an_epoch_has_every_row_of_both_texts_once(data: Path, tmp_path: Path) -> None:
     found = prepared(data, text(tmp_path))
-    inputs = StreamInputs(settings(derived_source="x"), found.languages, found.encoded)
+    inputs = replace(found, settings=settings(derived_source="x"))
     source, derived = found.data.n_instances(SOURCE), found.texts[1].n_instances(DERIVED)
     assert source != derived
     rows = Packed().open(inputs)
@@ -130,13 +129,13 @@ def test_epochs_tokens_budgets_and_doses_count_both_texts(data: Path, tmp_path: 
     n = found.data.n_instances(SOURCE) + found.texts[1].n_instances(DERIVED)
     filled = found.data.filled(SOURCE) + found.texts[1].filled(DERIVED)
     options: dict[str, Any] = {"data": data, "derived_source": str(tmp_path / "other.txt"), "batch_size": 4}
-    made = trained(tmp_path / "epoch", duration=Duration(epochs=1.0), **options)
+    made = trained(tmp_path / "epoch", epochs=1.0, **options)
     assert made["steps"] == round(n / 4)
     assert made["doses"]["passes"] == pytest.approx(1, abs=4 / n)
     assert made["tokens"] == pytest.approx(filled, rel=8 / n)
-    tokens = trained(tmp_path / "tokens", duration=Duration(tokens=filled), **options)
+    tokens = trained(tmp_path / "tokens", tokens=filled, **options)
     assert tokens["steps"] == made["steps"]
-    within = trained(tmp_path / "budget", "align-mlm", duration=Duration(budget="tokens"), steps=10, **options)
+    within = trained(tmp_path / "budget", "align-mlm", budget="tokens", steps=10, **options)
     assert within["steps"] == 10  # it reads the rows of mlm
     log_entries = log(tmp_path / "epoch")
     assert sum(entry["tokens_per_step"]["rows"] for entry in log_entries) > 0
@@ -144,7 +143,7 @@ def test_epochs_tokens_budgets_and_doses_count_both_texts(data: Path, tmp_path: 
 
 def test_a_budget_follows_from_the_rows_of_both_texts(data: Path, tmp_path: Path) -> None:
     found = prepared(data, text(tmp_path))
-    inputs = StreamInputs(settings(derived_source="x"), found.languages, found.encoded)
+    inputs = replace(found, settings=settings(derived_source="x"))
     made, own = loader("mlm"), Packed().open(inputs)
     assert own.mean_subwords != made.streams[0].source.mean_subwords
     wanted = round(1000 * own.mean_subwords / made.streams[0].source.mean_subwords)
@@ -227,14 +226,14 @@ def test_sentences_of_held_out_text_are_counted(shared: int, tmp_path: Path) -> 
     held = f"the held-out text of {Path(source.source).name} (validation)"
     told = f"{held} shares {shared} of its {every} sentences with other"
     with warnings_to(warnings.append):
-        check = overlap_check(source, other, keys_of(source))
+        read = source, other, keys_of(source), keys_of(other)
         if shared > 2:
             with pytest.raises(DataError) as error:
-                check(keys_of(other))
+                heldout_overlap(*read)
             assert error.value.what.startswith(told)
             assert "e.g. 'w0 is held out .'" in error.value.what
             return
-        assert check(keys_of(other)) == {OVERLAP: shared}
+        assert heldout_overlap(*read) == shared
     parallel, *others = warnings
     assert parallel.startswith("other has 50 of the 50 sentences that are trained on")
     assert [warning.startswith(told) for warning in others] == [True] * bool(shared)
@@ -242,10 +241,10 @@ def test_sentences_of_held_out_text_are_counted(shared: int, tmp_path: Path) -> 
 
 def test_a_source_without_held_out_text_has_no_overlap(tmp_path: Path) -> None:
     one = SourceRequest(str(text(tmp_path)), words="space")
-    assert overlap_check(one, one, np.zeros(0, np.uint64))(keys_of(one)) == {OVERLAP: 0}
+    assert heldout_overlap(one, one, np.zeros(0, np.uint64), keys_of(one)) == 0
 
 
-def test_refused_text_is_not_encoded(data: Path, tmp_path: Path) -> None:
+def test_text_with_held_out_sentences_is_refused_each_time(data: Path, tmp_path: Path) -> None:
     other = text(tmp_path)
     lines = [
         " ".join(batch.strings()[i:j].to_pylist())
@@ -254,9 +253,9 @@ def test_refused_text_is_not_encoded(data: Path, tmp_path: Path) -> None:
     ]
     with other.open("a", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines[1:4])
-    with pytest.raises(DataError, match=r"of demo \(validation\) shares 3 of its \d+ sentences with other"):
-        prepared(data, other)
-    assert {recipe_of(path)["text"] for path in data.glob("encoded-*")} == {"demo"}  # --data-as-is does not find it
+    for _ in range(2):  # also when the data is there
+        with pytest.raises(DataError, match=r"of demo \(validation\) shares 3 of its \d+ sentences with other"):
+            prepared(data, other)
 
 
 def test_text_that_the_tokenizer_does_not_know(data: Path, tmp_path: Path) -> None:
@@ -302,15 +301,11 @@ def test_a_run_of_the_command(tmp_path: Path) -> None:
     run(*made, "-o", tmp_path / "run", "--resume")
     told = run(*given, "-o", tmp_path / "run", "--resume", code=1).err
     assert f'is another run: derived_source is {other}, not ""' in told
-    # without the texts
-    other.rename(tmp_path / "gone.txt")
-    run(*made, "--data-as-is", "-o", tmp_path / "same")
+    # with the same data
+    run(*made, "-o", tmp_path / "same")
     assert run_folder.read(tmp_path / "same")["weights"] == record["weights"]
     assert run_folder.read(tmp_path / "same")["heldout_overlap"] == 0
-    named = (*given, "--derived-source", tmp_path / "gone.txt", "--data-as-is", "-o", tmp_path / "third")
-    assert "demo, not gone.txt" in run(*named, code=1).err
     # a text that has changed
-    shutil.copyfile(tmp_path / "gone.txt", other)
     with other.open("a", encoding="utf-8") as file:
         file.write("one more sentence .\n")
     told = run(*made, "-o", tmp_path / "run", "--resume", code=1).err

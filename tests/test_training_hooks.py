@@ -1,4 +1,4 @@
-"""What an objective may add to a run: needs that are checked first, a state, and hooks before and after a step."""
+"""What an objective may add to a run: a state, and a hook after each step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import UsageError
 from derivlang.training import run_folder as runs
 from derivlang.training.batch import Step
 from derivlang.training.checkpoint import load_model
@@ -17,9 +17,6 @@ from derivlang.training.doses import tokens_of
 from derivlang.training.encoder import Encoder
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
-from derivlang.training.objectives.needs import DICTIONARY, Need
-from derivlang.training.prepare import Prepared
-from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.base import Stream
 from derivlang.training.streams.packed import Packed
 from derivlang.training.streams.pairs import SentencePairs
@@ -39,17 +36,11 @@ class Momentum(Objective):
     def state(self, model: Encoder, context: Context) -> torch.nn.Module:
         out = torch.nn.Module()
         out.register_buffer("average", model.embeddings.detach().clone())
-        out.register_buffer("target", torch.zeros_like(out.average))
         return out
-
-    def before_step(self, model: Encoder, state: Any, step: int) -> None:
-        assert not torch.is_grad_enabled()
-        CALLS.append(("before", step))
-        state.target.copy_(state.average * 0.5)
 
     def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
         CALLS.append(("loss", micro.step))
-        near = (model.embeddings - state.target).pow(2).sum() * micro.share
+        near = (model.embeddings - state.average * 0.5).pow(2).sum() * micro.share
         return {"mlm": masked_part(model, micro["rows"]), "near": LossPart(near, weight=0.1)}
 
     def after_step(self, model: Encoder, state: Any, step: int) -> None:
@@ -60,29 +51,23 @@ class Momentum(Objective):
 
 @dataclass(frozen=True, kw_only=True)
 class Various(Objective):
-    """Masks of some streams, each in steps of its own."""
+    """Masks of some streams, and rows without masks."""
 
     name = "various"
     language_ids = True
+    dictionary = "entries"
 
     def streams(self) -> tuple[Stream, ...]:
         return (
-            Packed(every=2),
-            SentencePairs(every=2, phase=1, views=2, links=True),
-            CodeSwitched(every=3, share=0.5, masked=False),
+            Packed(),
+            SentencePairs(views=2, links=True),
+            CodeSwitched(share=0.5, masked=False),
         )
 
-    def needs(self) -> tuple[Need, ...]:
-        return (DICTIONARY,)
-
     def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
-        out = {}
-        for name in ("rows", "pairs", "pairs:2"):
-            if name in micro:
-                out[name] = masked_part(model, micro[name])
-        if "switched" in micro:
-            out["size"] = LossPart(model.states(micro["switched"]).pow(2).sum(), micro["switched"].totals.rows, 1e-4)
-        return out
+        out = {name: masked_part(model, micro[name]) for name in ("rows", "pairs", "pairs:2")}
+        size = model.states(micro["switched"]).pow(2).sum()
+        return {**out, "size": LossPart(size, micro["switched"].totals.rows, 1e-4)}
 
 
 @pytest.fixture(autouse=True)
@@ -98,9 +83,7 @@ def _objectives(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("accumulate", [1, 4])
 def test_hooks_are_called_once_a_step(accumulate: int, tmp_path: Path) -> None:
     trained(tmp_path / "run", "momentum", accumulate=accumulate, steps=5)
-    expected = [
-        call for step in range(5) for call in [("before", step), *[("loss", step)] * accumulate, ("after", step)]
-    ]
+    expected = [call for step in range(5) for call in [*[("loss", step)] * accumulate, ("after", step)]]
     assert expected == CALLS
 
 
@@ -112,7 +95,6 @@ def test_a_state_that_follows_the_model_by_hand(tmp_path: Path) -> None:
     found = state(tmp_path / "run", 1)["objective"]
     assert not torch.equal(first, then)
     torch.testing.assert_close(found["average"], first + 0.25 * (then - first))
-    torch.testing.assert_close(found["target"], 0.5 * first)
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
@@ -140,17 +122,15 @@ def test_accumulating_with_hooks_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
-def test_streams_with_rows_in_some_steps(accumulate: int, tmp_path: Path) -> None:
-    """A part is the mean over the steps that have it; the run goes on bit by bit."""
+def test_streams_of_several_kinds(accumulate: int, tmp_path: Path) -> None:
+    """A part is the mean over the steps; the run goes on bit by bit."""
     options = {"steps": 10, "kind": "roberta", "dropout": 0.1, "accumulate": accumulate, "batch_size": 16}
     trained(tmp_path / "whole", "various", log_every=1, save_every=4, **options)
     each = {entry["step"]: entry for entry in log(tmp_path / "whole")}
     made = loader("various", parallel="25", batch_size=16)
     tokens = 0
     for (micro,) in made.steps(0, 10):
-        parts = set()
-        parts |= {"rows"} if micro.step % 2 == 0 else {"pairs", "pairs:2"}
-        parts |= {"size"} if micro.step % 3 == 0 else set()
+        parts = {"rows", "pairs", "pairs:2", "size"}
         entry = each[micro.step + 1]
         assert set(entry["parts"]) == parts
         tokens += sum(tokens_of(micro.counts).values())
@@ -171,82 +151,30 @@ def test_streams_with_rows_in_some_steps(accumulate: int, tmp_path: Path) -> Non
     same_runs(tmp_path / "whole", tmp_path / "run", 10)
 
 
-# needs
+# a dictionary
 
 
-class Moon(Need):
-    """Something that is never there."""
+def test_a_dictionary_that_is_read_is_in_the_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
 
-    name = "moon"
-
-    def check(self, settings: TrainingSettings) -> None:
-        raise UsageError("the moon is missing", where="--objective", fix="wait for the night", id="usage")
-
-    def prepare(self, prepared: Prepared) -> Any:
-        raise AssertionError("its check has failed before")
-
-
-class Tide(Need):
-    """Something that the run's inputs may lack."""
-
-    name = "tide"
-
-    def prepare(self, prepared: Prepared) -> Any:
-        assert prepared.data.fingerprint == pair().data.fingerprint
-        raise DataError("the tide is out", where="DATA", fix="come again later", id="usage")
-
-
-def needing(*wanted: Need) -> type[Objective]:
     @dataclass(frozen=True, kw_only=True)
-    class Needy(Objective):
-        """Masked words, with needs."""
+    class Looks(Objective):
+        """Masked words, and a look at the dictionary."""
 
-        name = "needy"
-
-        def needs(self) -> tuple[Need, ...]:
-            return wanted
-
-    return Needy
-
-
-def test_a_need_is_checked_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.OBJECTIVES.added, "needy", needing(DICTIONARY, Moon()))
-    with pytest.raises(UsageError, match="the moon is missing") as error:
-        trained(tmp_path / "run", "needy", data=tmp_path / "data")
-    assert error.value.fix == "wait for the night"
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_need_that_the_inputs_lack_leaves_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.OBJECTIVES.added, "needy", needing(Tide()))
-    with pytest.raises(DataError, match="the tide is out"):
-        trained(tmp_path / "run", "needy")
-    assert not (tmp_path / "run").exists()
-
-
-def test_what_is_needed_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[dict[str, Any]] = []
-
-    class Number(Need):
-        """A number of the run's inputs."""
-
-        name = "number"
-
-        def prepare(self, prepared: Prepared) -> Any:
-            return len(prepared.pairs.pairs)
-
-    class Looks(needing(DICTIONARY, Number())):  # type: ignore[misc]
-        """Looks at what it needs."""
+        name = "looks"
+        dictionary = "entries"
 
         def state(self, model: Encoder, context: Context) -> None:
-            seen.append(dict(context.found))
+            seen.append(context.dictionary)
 
         def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
             return {"mlm": masked_part(model, micro["rows"])}
 
-    monkeypatch.setitem(registry.OBJECTIVES.added, "needy", Looks)
-    trained(tmp_path / "run", "needy", steps=1)
-    assert runs.read(tmp_path / "run")["status"] == "done"
-    (found,) = seen
-    assert set(found) == {"dictionary", "number"}
-    assert found["number"] == len(found["dictionary"].pairs) == len(pair().pairs.pairs)
+    monkeypatch.setitem(registry.OBJECTIVES.added, "looks", Looks)
+    trained(tmp_path / "run", "looks", steps=1)
+    record = runs.read(tmp_path / "run")
+    assert record["status"] == "done"
+    assert record["dictionary"]["pairs"] == len(seen[0].pairs) == len(pair().dictionary.pairs)
+    with pytest.raises(UsageError, match="changes no word"):
+        trained(tmp_path / "other", "looks", "inv")
+    assert not (tmp_path / "other").exists()

@@ -43,7 +43,7 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def begun(init: Path | str, **changes: Any) -> Any:
     """The model that a run would begin with."""
     wanted = settings(**changes)
-    facts = init_of(RunPaths(run=Path("run"), init=str(init)), wanted, None, causal=False)
+    facts = init_of(RunPaths(run=Path("run"), init=str(init)), wanted, causal=False)
     assert facts is not None
     return init_model(facts, wanted, ModelConfig.read(wanted.model), pair().languages, 32)
 
@@ -93,7 +93,7 @@ def test_a_causal_run_goes_on_from_another(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"embeddings": "new", "freeze": "encoder"}, {"embeddings": "permute"}])
-def test_an_interrupted_run_goes_on_without_the_first(first: Path, tmp_path: Path, more: dict[str, str]) -> None:
+def test_an_interrupted_run_goes_on_beside_the_first(first: Path, tmp_path: Path, more: dict[str, str]) -> None:
     gone = tmp_path / "gone"
     shutil.copytree(first, gone)
     whole = trained(tmp_path / "whole", "mlm", init=str(gone), **more)
@@ -105,13 +105,15 @@ def test_an_interrupted_run_goes_on_without_the_first(first: Path, tmp_path: Pat
 
     with pytest.raises(KeyboardInterrupt):
         trained(stopped, "mlm", init=str(gone), logged=stop, **more)
-    shutil.rmtree(gone)
+    gone.rename(tmp_path / "moved")
+    with pytest.raises(DerivlangError, match="gone: is not a run"):
+        trained(stopped, "mlm", init=str(gone), resume=True, **more)
+    (tmp_path / "moved").rename(gone)
     assert trained(stopped, "mlm", init=str(gone), resume=True, **more)["loss"] == whole["loss"]
     assert same(weights(stopped / "model"), weights(tmp_path / "whole" / "model")) == set(weights(stopped / "model"))
 
 
-def test_the_first_run_changed_before_a_checkpoint(first: Path, second: Path, tmp_path: Path) -> None:
-    """The run would begin again with other weights than run.json records."""
+def test_the_first_run_changed_before_the_end(first: Path, second: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     shutil.copytree(first, gone)
 
@@ -122,7 +124,7 @@ def test_the_first_run_changed_before_a_checkpoint(first: Path, second: Path, tm
         trained(tmp_path / "run", "mlm", init=str(gone), logged=stop, log_every=1)
     shutil.copytree(second / "model", gone / "model", dirs_exist_ok=True)
     seal(gone)
-    with pytest.raises(DerivlangError, match="has other weights than when this run began"):
+    with pytest.raises(DerivlangError, match="is another run: the model that it begins from has other weights"):
         trained(tmp_path / "run", "mlm", init=str(gone), resume=True, log_every=1)
 
 
@@ -144,10 +146,9 @@ def rows() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 
 @pytest.mark.parametrize("tie", [True, False])
-@pytest.mark.parametrize("how", ["new", "permute", "from"])
-def test_embeddings_change_and_nothing_else_does(how: str, tie: bool, first: Path, second: Path) -> None:
-    text = f"from={second}" if how == "from" else how
-    kept, changed = begun(first, tie=tie), begun(first, tie=tie, embeddings=text)
+@pytest.mark.parametrize("how", ["new", "permute"])
+def test_embeddings_change_and_nothing_else_does(how: str, tie: bool, first: Path) -> None:
+    kept, changed = begun(first, tie=tie), begun(first, tie=tie, embeddings=how)
     assert is_tied(changed) == tie
     names = {name for name in kept.state_dict() if name not in same(kept.state_dict(), changed.state_dict())}
     assert all("embed" in name or "decoder" in name for name in names)
@@ -157,8 +158,6 @@ def test_embeddings_change_and_nothing_else_does(how: str, tie: bool, first: Pat
     if how == "new":
         assert not (before[own] == after[own]).any()
         assert after[own].std() == pytest.approx(0.1, rel=0.1)
-    elif how == "from":
-        assert (after[own] == begun(second, tie=tie).get_input_embeddings().weight.detach().numpy()[own]).all()
     else:
         for language in LanguageIds.of(pair().languages).own:
             assert sorted(map(tuple, before[language])) == sorted(map(tuple, after[language]))
@@ -200,7 +199,6 @@ def test_force_does_not_remove_what_the_run_begins_from(first: Path, tmp_path: P
         {"init": str(run)},
         {"init": f"{run}@3"},
         {"tokenizer": run / TOKENIZER},
-        {"init": str(first), "embeddings": f"from={run}"},
     ):
         with pytest.raises(UsageError, match="would be removed with the old run, but the new run needs it"):
             trained(run, "mlm", force=True, **changes)
@@ -269,8 +267,7 @@ def test_a_frozen_encoder_leaves_embeddings_and_head(kind: str) -> None:
     [
         ({"freeze": "layer"}, "did you mean layers=0-3"),
         ({"freeze": "layers=3-1"}, "layers=3-1 names no layer"),
-        ({"embeddings": "newer"}, "did you mean new"),
-        ({"embeddings": "from="}, "there is no kind of embeddings"),
+        ({"embeddings": "newer"}, "must be keep or copy or new or permute"),
         ({"embeddings": "new"}, "there is no run to take the embeddings from"),
         ({"freeze": "layers=0-7"}, "the model has the layers 0 to 0"),
     ],
@@ -284,22 +281,22 @@ def test_wrong_values(changes: dict[str, Any], message: str, tmp_path: Path) -> 
 
 def test_what_cannot_be_begun_from(first: Path, tmp_path: Path) -> None:
     with pytest.raises(DerivlangError, match="is not a run"):
-        model_of(str(tmp_path), "--init")
+        model_of(str(tmp_path))
     with pytest.raises(DerivlangError) as error:
-        model_of(f"{first}@4", "--init")
+        model_of(f"{first}@4")
     assert "there are: 3, 6" in str(error.value)
     damaged = tmp_path / "damaged"
     shutil.copytree(first, damaged)
     (damaged / "checkpoints" / "step-00000003" / "model" / "config.json").write_text("{}")
     with pytest.raises(DerivlangError, match="the checkpoint is damaged"):
-        model_of(f"{damaged}@3", "--init")
+        model_of(f"{damaged}@3")
     unfinished = tmp_path / "unfinished"
     shutil.copytree(first, unfinished)
     record = json.loads((unfinished / "run.json").read_text())
     (unfinished / "run.json").write_text(json.dumps({**record, "status": "stopped"}))
     seal(unfinished)
     with pytest.raises(DerivlangError, match="is not a finished run"):
-        model_of(str(unfinished), "--init")
+        model_of(str(unfinished))
     for kind, message in (("roberta", "of the type modernbert"), ("modernbert", "has hidden_size = 16")):
         other = Path(model_file(kind)).read_text().replace("hidden_size = 16", "hidden_size = 32")
         (tmp_path / "other.toml").write_text(other)

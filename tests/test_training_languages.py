@@ -84,8 +84,8 @@ def test_every_objective_trains_on_four_languages(
     """And again in another order, which changes nothing."""
     model: dict[str, Any] = {"model": "tiny-gpt"} if objective == "clm" else {}
     streams = OBJECTIVES.find(objective)().streams()
-    rows = not streams[0].pair_kinds()  # xlm draws pairs and rows from one set
-    if all(stream.pair_kinds() and not stream.of_one_language for stream in streams):
+    rows = not streams[0].pair_kinds  # xlm draws pairs and rows from one set
+    if all(stream.pair_kinds and not stream.of_one_language for stream in streams):
         model["pairs"] = {"en-fr": bitext(texts, tmp_path)}  # without which French has no row
     languages = four(texts, shares=rows)
     first, *others = languages.items()
@@ -104,7 +104,7 @@ def test_every_objective_trains_on_four_languages(
 def loader_of(languages: Any, data: Path, out: Path, **options: Any) -> Any:
     """The loader of a run that is not trained."""
     asked = {"out": out, "language": languages, "data": data, **asked_with(options)}
-    return _data(Pretrain.of(asked).planned(), None).loader
+    return _data(Pretrain.of(asked).planned()).loader
 
 
 def test_rows_follow_the_shares_in_any_order(texts: tuple[Path, Path], data: Path, tmp_path: Path) -> None:
@@ -113,9 +113,7 @@ def test_rows_follow_the_shares_in_any_order(texts: tuple[Path, Path], data: Pat
     found = []
     for place, asked in (("one", languages), ("two", dict([first, *reversed(others)]))):
         loader = loader_of(asked, data / place, tmp_path / place)
-        rows = [loader._rows(loader.streams[0], range(step, step + 1))[0].language[:, 0] for step in range(40)]
-        every = loader._rows(loader.streams[0], range(40))[0].language[:, 0]
-        assert every.tolist() == np.concatenate(rows).tolist()  # any steps can be read by themselves
+        rows = [micros[0]["rows"].language[:, 0] for micros in loader.steps(0, 40)]
         names = [first[0], *sorted(dict(others))]
         found.append([{name: int((some == names.index(name)).sum()) for name in languages} for some in rows])
     assert found[0] == found[1]
@@ -289,7 +287,7 @@ def test_translations_are_uniform_over_languages(texts: tuple[Path, Path], data:
     """A word with entries in two languages is translated into both, and back only into the source."""
     languages = {"en": {"text": str(texts[0])}, "la": {"t": "trans"}, "ar": {"t": "trans:script=armenian"}}
     loader = loader_of(languages, data / "three", tmp_path / "run", objective="dict-mlm", dict_coverage="100")
-    dictionary = loader.context.found["dictionary"]
+    dictionary = loader.context.dictionary
     assert {*np.unique(dictionary.images // dictionary.size)} == {0, 1, 2}
     rows = loader.streams[0].source
     every = rows.rows(np.arange(rows.n), Keys.of(1, 0, np.arange(rows.n)))
@@ -444,10 +442,9 @@ def test_a_tokenizer_of_several_texts(texts: tuple[Path, Path], tmp_path: Path) 
     assert record["status"] == "done"
     made = derivlang.pretrain(None, None, tmp_path / "none", language=languages, data=tmp_path / "data", **TINY)
     assert made.record["status"] == "done"  # a tokenizer of both texts is trained
-    kept = derivlang.pretrain(
-        None, None, tmp_path / "kept", language=languages, data=tmp_path / "data", data_as_is=True, **TINY
-    )
+    kept = derivlang.pretrain(None, None, tmp_path / "kept", language=languages, data=tmp_path / "data", **TINY)
     assert kept.record["weights"] == made.record["weights"]
+    assert kept.record["folders"] == made.record["folders"]
     derivlang.tokenizer(texts[0], tmp_path / "en", vocab_size=150)
     with pytest.raises(DataError, match="of the sub-words of ru are unknown"):
         derivlang.pretrain(None, None, tmp_path / "no", language=languages, tokenizer=tmp_path / "en", **options)

@@ -37,7 +37,7 @@ from derivlang.training.objectives.base import Loss, LossPart, Objective, masked
 from derivlang.training.objectives.registry import objective_names, read_objective
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.record import RunInputs, record_of
-from derivlang.training.settings import RECORDED, Duration, TrainingSettings
+from derivlang.training.settings import RECORDED, TrainingSettings
 from derivlang.training.trainer import optimizer_of
 from tests.commands import Copy, command_line, cut_off, environment, forked, run, written
 from tests.tiny_runs import seal
@@ -188,7 +188,7 @@ def test_resume_of_what_never_began_begins(tmp_path: Path) -> None:
         ("mlm", {"coverage": "50"}, "coverage is 25, not 50"),
         ("mlm", {"seq_len": 16}, "seq_len is 32, not 16"),
         ("mlm", {"pair_length": 64}, "pair_length is 32, not 64"),
-        ("mlm", {"duration": Duration(epochs=2.0)}, "steps is 6, not 38"),
+        ("mlm", {"epochs": 2.0}, "steps is 6, not 38"),
         ("mlm", {"kind": "bert"}, "model is"),
     ],
 )
@@ -264,7 +264,7 @@ def test_what_a_checkpoint_holds(tmp_path: Path) -> None:
     found = state(tmp_path / "run", 9)
     assert set(found) == {"optimizer", "objective"}
     sides = (found["objective"][side].tolist() for side in ("left", "right"))
-    assert [*map(list, zip(*sides, strict=True))] == pair().pairs.pairs.tolist()
+    assert [*map(list, zip(*sides, strict=True))] == pair().dictionary.pairs.tolist()
     assert same(weights(folder / "model"), weights(tmp_path / "run" / "model"))
     assert not [path for path in (tmp_path / "run").rglob(".*")]
 
@@ -533,7 +533,7 @@ def test_doses_are_those_of_the_whole_run(objective: str, tmp_path: Path) -> Non
         wanted |= {field: facts[field] for field in ("pairs", "short_pairs") if field in facts}
         wanted |= {f"{name}_percent": facts["percent"] for _ in range("percent" in facts)}
     if objective.startswith(("align", "dict")):
-        wanted["dictionary_entries"] = len(pair().pairs.pairs)
+        wanted["dictionary_entries"] = len(pair().dictionary.pairs)
     labelled = found.pop("labelled_percent", None), found.pop("precision_percent", None)
     assert all((percent is not None) == (objective == "xlm-align") for percent in labelled)
     assert {name: found[name] for name in wanted} == wanted
@@ -575,7 +575,7 @@ def test_doses_by_a_plain_loop_over_300_batches(objective: str) -> None:
                 other = batch.language[row, column] != text
                 translated += bool(language != text or swapped or other)
                 assert objective == "clm" or label == own.clean_ids[row, column] or language != text
-    entries = len(pair().pairs.pairs) if objective.startswith(("align-mlm", "dict")) else None
+    entries = len(pair().dictionary.pairs) if objective.startswith(("align-mlm", "dict")) else None
     found = doses_of(counts, one, made.streams, 300, entries)
     of_pairs = objective.partition(":")[0] in ("xlm", "tlm", "weam", "ppa", "xlm-align")
     assert {name: found[name] for name in DOSES} == {
@@ -721,16 +721,16 @@ def test_training_learns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("duration", "steps"),
-    [(Duration(epochs=1.0), 19), (Duration(epochs=0.001), 1), (Duration(tokens=1), 1)],
+    [({"epochs": 1.0}, 19), ({"epochs": 0.001}, 1), ({"tokens": 1}, 1)],
 )
-def test_durations(duration: Duration, steps: int, tmp_path: Path) -> None:
-    result = trained(tmp_path / "run", duration=duration, log_every=100, save_every=100)
+def test_durations(duration: dict[str, Any], steps: int, tmp_path: Path) -> None:
+    result = trained(tmp_path / "run", **duration, log_every=100, save_every=100)
     assert result["steps"] == steps
 
 
 @pytest.mark.parametrize("objective", ["mlm", "xlm:pairs=0.5", "tlm"])
 def test_a_duration_in_tokens_is_what_is_seen(objective: str, tmp_path: Path) -> None:
-    result = trained(tmp_path / "run", objective, duration=Duration(tokens=5000), save_every=100)
+    result = trained(tmp_path / "run", objective, tokens=5000, save_every=100)
     assert result["tokens"] == pytest.approx(5000, rel=0.05)
 
 
@@ -1052,7 +1052,7 @@ def test_the_record_of_a_run(tmp_path: Path) -> None:
     assert set(record["alignment_dictionary"]) == {"coverage", "by", "seed", "pairs", "sha256"}
     assert record["dictionary"] is None
     assert {"name", "parameters", "tie", "language_ids"} <= set(record["model"])
-    assert record["alignment_dictionary"]["sha256"] == pair().pairs.sha256
+    assert record["alignment_dictionary"]["sha256"] == pair().dictionary.sha256
     assert record["data"] == pair().data.fingerprint
     assert record["model"]["language_ids"] is True
     assert (record["step"], record["tokens"]) == (6, result["tokens"])

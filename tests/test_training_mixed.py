@@ -20,7 +20,7 @@ from derivlang.training.doses import log_within, steps_within, tokens_of
 from derivlang.training.loader import Loader
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.settings import LogSettings
+from derivlang.training.settings import SessionSettings
 from derivlang.training.streams.mixed import PAIRS
 from derivlang.training.streams.packed import Packed, _span
 from derivlang.training.streams.pairs import SentencePairs
@@ -102,14 +102,6 @@ def test_embeddings_that_nothing_trains(tmp_path: Path) -> None:
     trained(tmp_path / "run", "align-mlm", freeze="layers=0-0", steps=1)
 
 
-def test_a_resumed_run_keeps_its_language_ids(tmp_path: Path) -> None:
-    words = "--source demo --t trans,inv --vocab-size 300 --objective dict-mlm".split()
-    given = ["pretrain", *words, "-o", tmp_path / "run"]
-    run(*given, "--steps", 4, "--no-language-ids")
-    assert "already complete" in run(*given, "--steps", 4, "--resume").err
-    assert "language_ids is false, not true" in run(*given, "--steps", 4, "--resume", "--language-ids", code=1).err
-
-
 # presets
 
 
@@ -169,11 +161,11 @@ def test_a_budget_without_text_is_refused() -> None:
 
 
 def test_the_log_follows_the_budget() -> None:
-    log_settings = LogSettings(log_every=50, save_every=200)
-    assert log_within(log_settings, "steps", 1000, 500) is log_settings
-    found = log_within(log_settings, "tokens", 1000, 500)
+    asked = SessionSettings(log_every=50, save_every=200)
+    assert log_within(asked, 1000, 500) is asked
+    found = log_within(replace(asked, budget="tokens"), 1000, 500)
     assert (found.log_every, found.save_every) == (25, 100)
-    assert log_within(LogSettings(), "tokens", 1000, 3).log_every == 1
+    assert log_within(SessionSettings(budget="tokens"), 1000, 3).log_every == 1
 
 
 def test_an_objective_that_begins_after_the_end_of_a_budget(tmp_path: Path) -> None:
@@ -199,7 +191,7 @@ def test_a_run_within_a_budget(tmp_path: Path) -> None:
 
 def test_kinds_of_rows_have_names_of_their_own() -> None:
     assert PAIRS == "pairs"
-    assert Packed().pair_kinds() == set()
+    assert Packed().pair_kinds == set()
 
 
 # languages that keep all words

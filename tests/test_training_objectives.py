@@ -23,11 +23,9 @@ from derivlang.training.masking import Keys
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.align_mlm import alignment_loss
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
-from derivlang.training.objectives.needs import DICTIONARY, Need
 from derivlang.training.objectives.registry import find_objective, objective_names, read_objective, register_objective
 from derivlang.training.prepare import prepare_data
 from derivlang.training.settings import RunPaths
-from derivlang.training.streams.base import StreamInputs
 from tests.plugin.derivlang_sample.objectives import Small
 from tests.plugin.derivlang_sample.streams import DerivedMlm
 from tests.training import (
@@ -142,7 +140,7 @@ def test_next_words_by_a_slow_loop(packing: Any, kind: str) -> None:
     wanted = settings("clm", packing=packing)
     found = prepare_data(wanted, SourceRequest("demo"), RunPaths(run=Path("none"), data=data_folder()))
     objective = read_objective("clm")
-    streams = open_streams(objective, StreamInputs(replace(wanted, batch_size=4), found.languages, found.encoded))
+    streams = open_streams(objective, replace(found, settings=replace(wanted, batch_size=4)))
     net, _ = network("clm", kind)
     net.double()
     micro = micro_of(Loader(streams, objective, context(found), 1), 3)
@@ -231,7 +229,7 @@ def test_align_mlm_by_a_slow_loop(alpha: float, kind: str) -> None:
     micro = micro_of(made)
     matrix = net.lm.get_input_embeddings().weight.detach().numpy()
     cosines = []
-    for a, b in pair().pairs.pairs.tolist():
+    for a, b in pair().dictionary.pairs.tolist():
         left, right = matrix[a], matrix[b]
         cosines.append(float(left @ right / np.sqrt(left @ left) / np.sqrt(right @ right)))
     align = -sum(cosines) / len(cosines)
@@ -384,7 +382,7 @@ def test_two_rows_are_learnt_by_heart(name: str, kind: str) -> None:
 @every
 def test_the_same_dictionary_for_every_objective(name: str) -> None:
     found = prepare_data(settings(name), SourceRequest("demo"), RunPaths(run=Path("none"), data=data_folder()))
-    assert found.pairs.sha256 == pair().pairs.sha256
+    assert found.dictionary.sha256 == pair().dictionary.sha256
     assert found.files["dictionary.tsv"].name == "dictionary.tsv"
     assert found.data.fingerprint == pair().data.fingerprint
 
@@ -422,7 +420,7 @@ def masks_of(
 
 def translations(known: Context) -> dict[int, set[int]]:
     out: dict[int, set[int]] = {}
-    for a, b in known.found[DICTIONARY.name].pairs.tolist():
+    for a, b in known.dictionary.pairs.tolist():
         out.setdefault(a, set()).add(b)
         out.setdefault(b, set()).add(a)
     return out
@@ -571,13 +569,11 @@ def test_an_objective_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         """Masked words, and embeddings drawn to a learnt point."""
 
         name = "mine"
+        dictionary = "entries"
         weight: float = param(0.5, "of the second part", positional=True)
 
-        def needs(self) -> tuple[Need, ...]:
-            return (DICTIONARY,)
-
         def state(self, model: Encoder, context: Context) -> torch.nn.Module:
-            assert len(context.found[DICTIONARY.name].pairs) == len(pair().pairs.pairs)
+            assert len(context.dictionary.pairs) == len(pair().dictionary.pairs)
             return torch.nn.Linear(model.embeddings.shape[1], 1)
 
         def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:

@@ -291,7 +291,7 @@ def test_copies_differ_at_whole_words_with_entries(spec: str, switch: float) -> 
     assert found.translated is not None
     plain = CodeSwitched(switch=0.0).open(source).rows(every, Keys.of(1, 0, every))
     assert (found.translated == (found.language != plain.language)).all()
-    known = source.found["dictionary"]
+    known = source.dictionary
     pairs: dict[int, set[int]] = {}
     for a, b in known.pairs.tolist():
         pairs.setdefault(a, set()).add(b)

@@ -19,8 +19,15 @@ from derivlang.training.config import ModelConfig
 from derivlang.training.encoder import Encoder
 from derivlang.training.objectives.base import masked_part
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.objectives.xlm_align import XlmAlign
-from derivlang.training.pointer import NONE, gold_links, last_link, other_side, pointer_loss, self_links
+from derivlang.training.objectives.xlm_align import (
+    NONE,
+    XlmAlign,
+    gold_links,
+    last_link,
+    other_side,
+    pointer_loss,
+    self_links,
+)
 from tests.commands import run as command
 from tests.test_training_loop import state
 from tests.training import ENCODERS, loader, log, micro_of, network, trained

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import Ints
 from derivlang.core.errors import UsageError
-from derivlang.training import loader as loaders
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.doses import tokens_of
 from derivlang.training.languages import DERIVED, SOURCE
@@ -201,12 +200,12 @@ def test_a_share_of_less_than_a_row_is_refused_with_the_lowest_that_is_possible(
 
 @streams
 def test_the_average_of_subwords_is_that_of_all_rows(stream: Stream) -> None:
-    made = reads(replace(stream, every=2))
+    made = reads(stream)
     source, size = made.streams[0].source, made.streams[0].size
     every = np.arange(source.n)
     lengths = source.rows(every, Keys.of(1, 0, every)).lengths
     assert source.mean_subwords == pytest.approx(lengths.mean())
-    assert made.subwords_per_step == pytest.approx(lengths.mean() * size / 2)
+    assert made.subwords_per_step == pytest.approx(lengths.mean() * size)
 
 
 # micro-batches
@@ -229,7 +228,7 @@ def same_joined(one: dict[str, Any], two: dict[str, Any]) -> bool:
     return one.keys() == two.keys() and all(np.array_equal(one[k], two[k]) for k in one if k != "totals")
 
 
-EVEN = reading(Packed(), SentencePairs(links=True, views=2), CodeSwitched(share=0.5, links=True, every=2))
+EVEN = reading(Packed(), SentencePairs(links=True, views=2), CodeSwitched(share=0.5, links=True))
 
 
 @pytest.mark.parametrize("objective", [*EVERY, EVEN], ids=str)
@@ -294,16 +293,10 @@ def test_the_number_of_pair_rows_is_that_of_one_process(share: float) -> None:
 
 
 @pytest.mark.parametrize("objective", [*EVERY, EVEN], ids=str)
-def test_steps_do_not_depend_on_how_many_are_made_at_once(
-    objective: str | Objective, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_do_not_depend_on_where_one_begins(objective: str | Objective) -> None:
     whole = list(every_step(loader(objective), 0, 12))
-    for size in (1, 8 * SEQ_LEN * 5):
-        monkeypatch.setattr(loaders, "_SUBWORDS", size)
-        for ours, theirs in zip(every_step(loader(objective), 0, 12), whole, strict=True):
-            assert np.array_equal(ours, theirs)
-    middle = [array for step in range(12) for array in every_step(loader(objective), step, step + 1)]
-    assert all(np.array_equal(a, b) for a, b in zip(middle, whole, strict=True))
+    each = [array for step in range(12) for array in every_step(loader(objective), step, step + 1)]
+    assert all(np.array_equal(a, b) for a, b in zip(each, whole, strict=True))
 
 
 def test_tensors_of_a_batch() -> None:
@@ -321,36 +314,7 @@ def test_tensors_of_a_batch() -> None:
         assert (batch.shared, batch.translated) == (None, None)
 
 
-# steps without a stream, views, rows without masks
-
-
-@pytest.mark.parametrize(("every", "phase"), [(1, 0), (3, 0), (3, 2), (4, 1)])
-def test_a_stream_that_has_rows_in_some_steps(every: int, phase: int) -> None:
-    """Its k-th step has the rows of step k of a stream that has rows in every step; masks are keyed by the step."""
-    made = reads(Packed(), SentencePairs(every=every, phase=phase))
-    plain = reads(Packed(), SentencePairs())
-    steps = [step for step in range(20) if step % every == phase]
-    assert list(made.streams[1].stream.steps(0, 20)) == steps
-    for begin, end in ((0, 20), (1, 9), (7, 7), (5, 6)):
-        assert list(made.streams[1].stream.steps(begin, end)) == [s for s in steps if begin <= s < end]
-    all_masks = []
-    for step, (micro,) in enumerate(made.steps(0, 20)):
-        assert ("pairs" in micro) == (step in steps)
-        assert "rows" in micro
-        assert same_batches(micro["rows"], one_step(plain, step)["rows"])
-        if step not in steps:
-            assert "pairs" not in tokens_of(micro.counts)
-            continue
-        other = one_step(plain, steps.index(step))["pairs"]
-        assert same_batches(micro["pairs"], other, ("input_ids", "targets", "labels", "label_language")) or every == 1
-        assert micro["pairs"].clean_ids.tolist() == other.clean_ids.tolist()
-        keys = stream_rows(made, "pairs", step, step + 1)[1]
-        assert (
-            keys.rows.tolist()
-            == Keys.of(1, step, made.streams[1].first + np.arange(len(other.clean_ids))).rows.tolist()
-        )
-        all_masks.append(micro["pairs"].targets.tolist())
-    assert len({tuple(mask) for mask in all_masks}) == len(all_masks)
+# views, rows without masks
 
 
 def test_two_views_of_a_stream() -> None:

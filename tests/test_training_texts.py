@@ -30,7 +30,7 @@ from derivlang.store.made_of import RECIPE
 from derivlang.studies.file import read
 from derivlang.studies.plan import plan
 from derivlang.studies.settings import Place
-from derivlang.training.encode import open_data
+from derivlang.training.data import Data
 from derivlang.training.languages import DERIVED, DERIVED_TOKENIZER, SOURCE, Languages
 from derivlang.training.languages.readers import _blocks
 from derivlang.transforms.registry import TRANSFORMS
@@ -117,7 +117,7 @@ def test_the_ids_of_a_language_are_its_text(spec: str, texts: str) -> None:
 def test_a_sentence_a_row() -> None:
     languages = run_of("mark", packing="single", data=Path("single")).languages
     (folder,) = Path("single").glob("encoded-*")
-    data = open_data(folder, languages)
+    data = Data.open(folder, languages)
     n_pieces = len(data.pieces) - 1
     for language in (SOURCE, DERIVED):
         assert data.n_instances(language) == n_pieces
@@ -200,10 +200,8 @@ def test_objectives_without_a_dictionary_train(spec: str, texts: str, objective:
 
 def test_inserted_words_are_linked_to_nothing() -> None:
     """Pairs under `mark` have links of every source word to its image, and none of the marker."""
-    from derivlang.training.encode import open_data
-
     languages = run_of("mark", objective="tlm", data=Path("data")).languages
-    data = open_data(next(Path("data").glob("encoded-*")), languages)
+    data = Data.open(next(Path("data").glob("encoded-*")), languages)
     pieces = np.arange(min(40, len(data.pieces) - 1))
     source, derived = (data.tokens(pieces, np.full(len(pieces), side)) for side in (SOURCE, DERIVED))
     marker = set(

@@ -63,7 +63,7 @@ def options(folder: Path, names: str = "en fr de", known: str = "en-fr en-de", *
 
 def opened(folder: Path, out: Path, **more: Any) -> tuple[Any, Any]:
     """The inputs of a run that is not trained, and its loader."""
-    inputs = _data(Pretrain.of({"out": out, **options(folder, **more)}).planned(), None)
+    inputs = _data(Pretrain.of({"out": out, **options(folder, **more)}).planned())
     return inputs, inputs.loader
 
 
@@ -90,18 +90,18 @@ def test_words_are_found_by_their_subwords(known: list[list[int]], wanted: list[
     def flat(words: list[list[int]]) -> tuple[Any, Any]:
         return np.array([i for word in words for i in word], np.int64), offsets_of(np.array([*map(len, words)], int))
 
-    spelling = Spelling.of(*flat(known), 4)
+    spelling = Spelling.of(*flat(known))
     numbers = spelling.find(*flat(known)).tolist()
     assert [number < 0 for number in numbers] == [not word for word in known]
     by_word = {tuple(word): number for word, number in zip(known, numbers, strict=True)}
     assert len({*by_word.values()}) == len(by_word)
-    prefixes = {tuple(word[:n]) for word in known for n in range(1, len(word) + 1)}
-    assert len(spelling) == len(prefixes)
+    words = {tuple(word) for word in known if word}
+    assert len(spelling) == len(words)
     found = spelling.find(*flat(wanted)).tolist()
-    assert [number >= 0 for number in found] == [tuple(word) in prefixes for word in wanted]
+    assert [number >= 0 for number in found] == [tuple(word) in words for word in wanted]
     ids, offsets = spelling.take(np.arange(len(spelling)))
     spelt = [tuple(ids[a:b].tolist()) for a, b in pairwise(offsets)]
-    assert {*spelt} == prefixes
+    assert {*spelt} == words
     assert all(by_word[word] == number for number, word in enumerate(spelt) if word in by_word)
 
 
@@ -162,7 +162,7 @@ def test_only_skipped_lines_of_a_dictionary_are_told(tmp_path: Path) -> None:
 def test_translations_have_as_many_subwords(folder: Path, tmp_path: Path) -> None:
     """Others are only aligned; a word that no text has is in the dictionary, too."""
     inputs, loader = opened(folder, tmp_path / "run", objective="dict-mlm")
-    dictionary = loader.context.found["dictionary"]
+    dictionary = loader.context.dictionary
     sizes = dictionary.spelling.lengths[dictionary.pairs]
     assert len(sizes) == sum(len(text.splitlines()) for text in WORDS.values()) - 1  # "." is no translation of itself
     assert sizes.max() > 1
@@ -291,7 +291,7 @@ def test_words_are_found_with_the_tokenizer_of_a_checkpoint(kind: str, folder: P
     """As they are spelled within a sentence, also where a space belongs to a word."""
     more = {"tokenizer": checkpoint(kind), "data": tmp_path / "data"}
     inputs, loader = opened(folder, tmp_path / "run", objective="dict-mlm", **more)
-    dictionary, source = loader.context.found["dictionary"], loader.streams[0].source
+    dictionary, source = loader.context.dictionary, loader.streams[0].source
     rows = source.rows(np.arange(source.n), Keys.of(1, 0, np.arange(source.n)))
     numbers, _ = dictionary.spelling.of_rows(rows)
     known = {number for side in (0, 1) for number in dictionary.pairs[:, side].tolist()}

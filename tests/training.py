@@ -39,8 +39,8 @@ from derivlang.training.plan import RunPlan
 from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.run import pretrain
-from derivlang.training.settings import RECORDED, Duration, LogSettings, RunPaths, TrainingSettings
-from derivlang.training.streams.base import PairedLanguages, RowSource, Stream, StreamInputs
+from derivlang.training.settings import RECORDED, RunPaths, SessionSettings, TrainingSettings
+from derivlang.training.streams.base import RowSource, Stream
 from derivlang.training.trainer import LossModule
 
 torch.set_num_threads(1)  # models this small: a second one only waits
@@ -140,20 +140,13 @@ def batches(spec: str, split: str = "train") -> list[Batch]:
 
 def context(found: Prepared, rate: float = 0.15) -> Context:
     ids = LanguageIds.of(found.languages, texts=dict.fromkeys((0, 1), found.data))
-    return Context(ids, rate, {"dictionary": found.pairs, "language-ids": True, "links": found.made})
+    return Context(ids, rate, found.dictionary)
 
 
-def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> StreamInputs:
+def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> Prepared:
     """What streams of the shared pair are opened from. changes: of settings."""
     found = pair(spec, coverage=coverage)
-    wanted = settings("mlm", spec, coverage=coverage, **changes)
-    return StreamInputs(
-        wanted,
-        found.languages,
-        found.encoded,
-        (PairedLanguages(0, 1),),
-        {"dictionary": found.pairs, "links": found.made},
-    )
+    return replace(found, settings=settings("mlm", spec, coverage=coverage, **changes))
 
 
 def opened(stream: Stream, spec: str = "trans,inv", **changes: Any) -> RowSource:
@@ -174,7 +167,10 @@ def loader(objective: str | Objective = "mlm", *, spec: str = "trans,inv", **opt
 def stream_rows(made: Loader, name: str, begin: int, end: int) -> tuple[SubwordRows, Keys]:
     """The rows of a loader's stream in the steps begin … end - 1, before they are masked, and their keys."""
     (one,) = (one for one in made.streams if one.stream.name == name)
-    return made._rows(one, one.stream.steps(begin, end))
+    parts = [made.numbers(one, step) for step in range(begin, end)]
+    numbers, rows = (np.concatenate(some) for some in zip(*((n, keys.rows) for n, keys in parts), strict=True))
+    keys = Keys(made.seed, rows)
+    return one.source.rows(numbers, keys), keys
 
 
 def network(
@@ -193,14 +189,14 @@ def network(
 def trained(run: Path, objective: str = "mlm", spec: str = "trans,inv", **changes: Any) -> dict[str, Any]:
     """The result of a run in this process, on the shared data. changes: of settings or `pretrain`."""
     where = {f.name: changes.pop(f.name) for f in fields(RunPaths) if f.name in changes}
-    log_settings = {f.name: changes.pop(f.name) for f in fields(LogSettings) if f.name in changes}
-    warn, log = changes.pop("warn", lambda message: None), {"log_every": 2, "save_every": 3, **log_settings}
+    log = {f.name: changes.pop(f.name) for f in fields(SessionSettings) if f.name in changes and f.name != "precision"}
+    warn, goes = changes.pop("warn", lambda message: None), SessionSettings(**{"log_every": 2, "save_every": 3, **log})
     more = {name: changes.pop(name) for name in ("resume", "force") if name in changes}
-    duration, config = changes.pop("duration", Duration()), changes.pop("model_config", None)
+    config = changes.pop("model_config", None)
     asked = settings(objective, spec, **changes)
     paths = RunPaths(run=run, **{"data": data_folder(), **where})
     model = config or ModelConfig.read(asked.model)
-    plan = RunPlan(asked, model, SourceRequest("demo"), paths, duration, LogSettings(**log), **more)
+    plan = RunPlan(asked, model, SourceRequest("demo"), paths, goes, **more)
     with warnings_to(warn):
         return pretrain(plan)
 

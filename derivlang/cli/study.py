@@ -113,5 +113,5 @@ command = command_line(
     "study",
     arguments=[click.Argument(["file"], required=False, metavar="FILE", shell_complete=completes("study"))],
     run=_run, first=("listed", "scale", "out"), optional=("file",),
-    last=("data_only", "data_as_is", "dry_run", "array", "force", "rate", "as_json"),
+    last=("data_only", "dry_run", "array", "force", "rate", "as_json"),
 )  # fmt: skip

@@ -32,8 +32,8 @@ _LAST = re.compile(r"[a-z0-9_-]*")
 
 # Options that change where or how fast a command runs, but not what it makes.
 _NEUTRAL = frozenset(
-    "source spec out as_json force workers parses data_dir threads device resume tensorboard wandb trackers "
-    "keep save_every log_every shard_tokens data data_only data_as_is factors".split()
+    "source spec out as_json force workers parses data_dir threads device resume tracker "
+    "keep save_every log_every shard_tokens data data_only factors".split()
 )
 
 

@@ -13,7 +13,7 @@ from derivlang.engine.options import ParserNames
 from derivlang.formats.places import OptionalPath, PathLike
 from derivlang.formats.progress import reader
 from derivlang.sources.request import SourceOptions, SourceRequest
-from derivlang.training.settings import DataPaths, Duration, LogOptions, Machine, TrainingOptions
+from derivlang.training.settings import DataPaths, SessionOptions, TrainingOptions
 
 if TYPE_CHECKING:
     from derivlang.commands.training import Run
@@ -25,7 +25,7 @@ class _ParsedSource(ParserNames, SourceOptions):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Pretrain(Command["Run"], TrainingOptions, Duration, DataPaths, Machine, LogOptions, _ParsedSource):
+class Pretrain(Command["Run"], TrainingOptions, DataPaths, SessionOptions, _ParsedSource):
     """Pre-train a model on SOURCE and its derived language.
 
     The derived text is not written to disk. Without -o the run is written to a folder in the current folder, named
@@ -71,14 +71,14 @@ class Pretrain(Command["Run"], TrainingOptions, Duration, DataPaths, Machine, Lo
         }
         values["spec"] = None if self.spec is None else str(self.spec)
         source = with_languages(None if self.source is None else str(self.source), values)
-        settings, model_config, log = settings_of(source, values)
+        settings, model_config, session = settings_of(source, values)
         name = source or " ".join(map(str, values["pairs"] or ()))
         changed = self.changed("objective", "precision", "compile")
         out = self.path("out") or named_folder(name, settings.spec, changed, last=settings.objective)
         request = None if source is None else self.part(SourceRequest, source=source, lang=values["lang"])
-        log = replace(log, logged=lambda step, entry: reader().note(loss=f"{entry['loss']:.3f}"))
+        session = replace(session, logged=lambda step, entry: reader().note(loss=f"{entry['loss']:.3f}"))
         going = {"resume": self.goes_on, "force": self.force}
-        return plan_of(settings, model_config, request, out, log, values, **going)
+        return plan_of(settings, model_config, request, out, session, values, **going)
 
     @property
     def goes_on(self) -> bool:

@@ -1,9 +1,8 @@
-"""What an option needs of others, and of the packages of extras: declared with the option, checked only here.
+"""What an option needs of others: declared with the option, checked only here; and the packages of extras.
 
     setting("x", "Kind of choice.", only_with="--heldout")     --by is refused without --heldout
     setting(None, "Tokenizer …", requires="--twin")             --tokenizer is refused without --twin
     setting(None, "Number …", excludes="--steps, --epochs")     --tokens is refused beside one of them
-    setting(None, "Project …", extra="wandb")                   --wandb is refused without the packages of the extra
 
 The command line, Python functions and studies check what the user gave, whatever its value. Help pages say it. What
 depends on a value is checked where the value is used.
@@ -25,8 +24,6 @@ EXTRAS = {
     "fit": ("scipy",),
     "explore": ("gradio",),
     "stanza": ("stanza",),
-    "tensorboard": ("tensorboard",),
-    "wandb": ("wandb",),
     "align": ("eflomal",),
     "urls": ("upath", "fsspec"),  # upath: the module of universal_pathlib
     "s3": ("s3fs",),
@@ -59,15 +56,15 @@ def module_of(name: str, what: str) -> Any:
         ) from None
 
 
-def require(extra: str, packages: Iterable[str] = (), *, what: str = "", where: str | None = None) -> None:
+def require(extra: str, packages: Iterable[str] = (), *, what: str = "") -> None:
     """Raise UsageError, with the install command, if packages of an extra are missing. packages: () for all of them.
 
-    what, where: needs them, for the message: `training`, or the option.
+    what: needs them, for the message: `training`.
     """
     missing = [package for package in packages or EXTRAS[extra] if find_spec(package) is None]
     if missing:
         told = f"{what} needs {', '.join(missing)}".lstrip()
-        raise UsageError(told, where=where, fix=f"pip install 'derivlang[{extra}]'", id="missing-package")
+        raise UsageError(told, fix=f"pip install 'derivlang[{extra}]'", id="missing-package")
 
 
 def require_torch(*more: str) -> None:
@@ -80,13 +77,12 @@ class OptionNeeds:
     """Names of other options, as typed, with commas: `--heldout`, `-o`; of an argument, `SOURCE`.
 
     only_with: the option has an effect only with one of them. requires: all of them have to be given, too. excludes:
-    none of them may be given. extra: its packages have to be installed.
+    none of them may be given.
     """
 
     only_with: str = ""
     requires: str = ""
     excludes: str = ""
-    extra: str = ""
 
     def added_to(self, help: str) -> str:
         """Return the help of an option, with what it needs: `Kind of choice (with --heldout).`"""
@@ -94,7 +90,6 @@ class OptionNeeds:
             ("with ", _listed(self.only_with, "or")),
             ("with ", _listed(self.requires, "and")),
             ("not with ", _listed(self.excludes, "or")),
-            ("pip install ", self.extra and f"'derivlang[{self.extra}]'"),
         )
         told = "; ".join(word + names for word, names in parts if names)
         return f"{help.removesuffix('.')} ({told})." if told else help
@@ -111,8 +106,6 @@ class OptionNeeds:
             if name in given:
                 fix = f"leave {option} or {name} out"
                 raise UsageError(f"cannot be given with {name}", where=option, fix=fix, id="two-options")
-        if self.extra:
-            require(self.extra, where=option)
 
 
 def _listed(names: str, word: str) -> str:

@@ -1,12 +1,12 @@
 """Settings: one declaration for the type, default, check, help text and option of each.
 
     @dataclass(frozen=True, kw_only=True)
-    class LogSettings(Settings):
+    class SessionSettings(Settings):
         keep: int = setting(2, "Number of checkpoints to keep.", minimum=1)
         data: OptionalPath = setting(None, "Folder of encoded data.")
 
-    LogSettings(keep=0)             raises UsageError: --keep: must be at least 1, got 0 [bad-value]
-    LogSettings(data="d").data      Path("d"): a path may be a text, a list of names a text with commas
+    SessionSettings(keep=0)             raises UsageError: --keep: must be at least 1, got 0 [bad-value]
+    SessionSettings(data="d").data      Path("d"): a path may be a text, a list of names a text with commas
 
 The annotation is the type: `int`, `float`, `str`, `bool`, `Path`, `tuple[str, ...]`, `tuple[Path, ...]` or a `Literal`
 of the choices, each with or without `| None`; of `Takes[A, B]` it is A, and a user may give B.
@@ -230,7 +230,7 @@ def setting(
     help: a noun phrase. option: its name, if it differs from the field's name with hyphens; False for none. also: other
     spellings, with commas. minimum, maximum: bounds that are allowed themselves. above, below: bounds that are not.
     check: called with the value and the option's name; raises UsageError. The others: see `Declared`. needs: only_with,
-    requires, excludes, extra: see `OptionNeeds`.
+    requires, excludes: see `OptionNeeds`.
     """
     return dataclasses.field(
         default=default,

@@ -19,8 +19,8 @@ from derivlang.evaluation.tasks.base import OWN, NamedTask, Task, UntunedTask
 from derivlang.evaluation.tasks.registry import tuned_tasks
 from derivlang.sources.named import named_source
 from derivlang.training import run_folder
-from derivlang.training.frozen_parts import check_layers
 from derivlang.training.language import Language, read_languages
+from derivlang.training.settings import check_layers
 
 if TYPE_CHECKING:
     from derivlang.evaluation.trained import PretrainedRun

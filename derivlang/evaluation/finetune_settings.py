@@ -8,7 +8,7 @@ from typing import Any, Literal
 from derivlang.core.errors import unknown
 from derivlang.core.settings import Settings, setting
 from derivlang.core.takes import PerTask
-from derivlang.training.frozen_parts import check_freeze
+from derivlang.training.settings import check_freeze
 
 RULES = 2  # version of the fine-tuning rules; cells of another version are made again
 MAX_LENGTH = 128

@@ -6,7 +6,6 @@ The first factor varies fastest and the last one slowest. So with `seed` as the 
 condition comes before the second seed of any.
 
     init = "{t}.mlm.cold.1"            begins from the run of this cell; "{t}.mlm.cold.1@500" from its step 500
-    embeddings = "from={t}.cold"       from its embeddings
 
 A name with `/`, such as "../other/RUN", and `hub:NAME` are not cells. A level stands in a name as in a folder's name:
 `trans,inv` as trans-inv.
@@ -32,12 +31,8 @@ from derivlang.training.language import Language, read_languages
 RUNS = "runs"
 Axis = tuple[Mapping[str, Level], ...]  # levels that move together: of one factor, or of the lists of a [[zip]]
 _FORMULA = re.compile(r"\{([^{}]*)\}")
-_NAME = r"(?P<runs>runs/)?(?P<cell>[^/@]*)(?P<step>@.*)?"
+_INIT = re.compile(r"(?!hub:)(?P<runs>runs/)?(?P<cell>[^/@]*)(?P<step>@.*)?")
 _OF_PAIR = re.compile(r"[A-Za-z]\w*-[A-Za-z]\w*=")  # of --pairs en-fr=FILE and --dictionary
-_BEGINNINGS = {
-    "init": re.compile(rf"(?P<before>)(?!hub:){_NAME}"),
-    "embeddings": re.compile(f"(?P<before>from=){_NAME}"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,20 +168,17 @@ def linked(cells: Sequence[Cell], place: str) -> list[Cell]:
     names = {cell.name: None for cell in cells}
     linked_cells = []
     for cell in cells:
-        options = dict(cell.options)
-        needs: dict[str, None] = {}
-        for key, pattern in _BEGINNINGS.items():
-            given = options.get(key)
-            match = pattern.fullmatch(given) if isinstance(given, str) else None
-            if match is None or (match["runs"] and match["cell"] not in names):
-                continue  # a run or a checkpoint from elsewhere
-            name = slug(match["cell"])
-            if name not in names:
-                fix = f"give a cell, or a path with a /, such as ./{match['cell']}"
-                raise unknown("cell", name, names, where=f"{place}: cell {cell.name}: {key}", fix=fix)
-            options[key] = f"{match['before']}{RUNS}/{name}{match['step'] or ''}"
-            needs[name] = None
-        linked_cells.append(replace(cell, options=options, needs=tuple(needs)))
+        given = cell.options.get("init")
+        match = _INIT.fullmatch(given) if isinstance(given, str) else None
+        if match is None or (match["runs"] and match["cell"] not in names):
+            linked_cells.append(cell)  # a run or a checkpoint from elsewhere
+            continue
+        name = slug(match["cell"])
+        if name not in names:
+            fix = f"give a cell, or a path with a /, such as ./{match['cell']}"
+            raise unknown("cell", name, names, where=f"{place}: cell {cell.name}: init", fix=fix)
+        options = {**cell.options, "init": f"{RUNS}/{name}{match['step'] or ''}"}
+        linked_cells.append(replace(cell, options=options, needs=(name,)))
     stages(linked_cells, place)
     return linked_cells
 

@@ -20,7 +20,7 @@ from derivlang.engine.options import ParserNames
 from derivlang.evaluation.settings import EvaluateChoice, asked_for
 from derivlang.sources.request import DataDir, TextOptions
 from derivlang.training.language import named_pairs, read_languages
-from derivlang.training.settings import DataPaths, Duration, LogOptions, Machine, TrainingOptions
+from derivlang.training.settings import DataPaths, SessionOptions, TrainingOptions
 
 Level = str | int | float | bool
 
@@ -63,10 +63,8 @@ _MACHINE = {
 _PRETRAINING = (
     _Languages,
     TrainingOptions,
-    Duration,
+    SessionOptions,
     DataPaths,
-    Machine,
-    LogOptions,
     TextOptions,
     DataDir,
     ParserNames,
@@ -178,7 +176,6 @@ PRETRAIN = _options_of(
         "factor": "leave it out",
         "resume": "leave it out",
         "data-only": "give --data-only to derivlang study",
-        "data-as-is": "give --data-as-is to derivlang study",
     },
     "-o",
     _check_pretraining,

@@ -90,7 +90,7 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
         options = {key: with_paths(key, value, in_data) for key, value in cell.options.items()}
         run, first = f"{RUNS}/{cell.name}", {key: options[key] for key in FIRST if key in options}
         values = {
-            **first, "data": DATA, **parses, **where, **options, **machine, "data-as-is": place.data_as_is,
+            **first, "data": DATA, **parses, **where, **options, **machine,
             "factor": _factors(cell.levels),
         }  # fmt: skip
         arguments = ("pretrain", *PRETRAIN.arguments(values), "-o", run, "--resume")
@@ -133,7 +133,7 @@ def positions(cell: Cell) -> int | None:
     size = _setting(cell.options, "steps") * _setting(cell.options, "batch-size") * _setting(cell.options, "seq-len")
     if cell.options.get("budget", "steps") != "steps":
         return int(size)  # as for mlm
-    return round(float(size) * sum(stream.share / stream.every for stream in streams))
+    return round(float(size) * sum(stream.share for stream in streams))
 
 
 def model_of(cell: Cell) -> str:
@@ -210,7 +210,6 @@ def write_array(study: StudyFile, place: Place, extent: Extent, *, force: bool =
         "--threads": place.threads,
     }
     given = [word for option, value in shared.items() if value for word in (option, str(value))]
-    given += ["--data-as-is"] * place.data_as_is
     scripts: dict[str, list[str]] = {}
     for number, cells in enumerate(stages(in_order(study)), 1):
         stem = "array" if number == 1 else f"array-{number}"

@@ -177,12 +177,11 @@ def _former_primary(study: StudyFile, place: Place) -> dict[str, Any]:
 def check_beginning(cell: Cell, place: Place) -> None:
     """Raise StoreError if a run that goes on began with other weights than the run that it needs has now."""
     began = _json(place.out / RUNS / cell.name / RUN).get("init") or {}
-    for key, fact in (("init", "weights"), ("embeddings", "embeddings")):
-        run = str(cell.options.get(key, "")).removeprefix("from=")
-        now = _json(place.out / run / RUN).get("weights") if run.removeprefix(f"{RUNS}/") in cell.needs else None
-        if now and began.get(fact, now) != now:
-            what, fix = f"began with other weights than {run} has now", "remove this folder to train it again"
-            raise StoreError(what, where=str(place.out / RUNS / cell.name), fix=fix, id="other-run")
+    run = str(cell.options.get("init", ""))
+    now = _json(place.out / run / RUN).get("weights") if run.removeprefix(f"{RUNS}/") in cell.needs else None
+    if now and began.get("weights", now) != now:
+        what, fix = f"began with other weights than {run} has now", "remove this folder to train it again"
+        raise StoreError(what, where=str(place.out / RUNS / cell.name), fix=fix, id="other-run")
 
 
 def check_shared(study: StudyFile, place: Place) -> None:

@@ -254,8 +254,6 @@ def _begin(study: StudyFile, place: Place, say: Say) -> list[PlannedCommand]:
             sweep(folder)
         check_place(study, place)
         write_study(whole, place)
-        if place.data_as_is:
-            return steps
         if study.text and not is_joined(place.out / TEXT, labelled=study.labelled):
             requests = [_text(name, place) for name in study.text]
             say("text")
@@ -283,7 +281,7 @@ def check_texts(study: StudyFile, place: Place) -> None:
     cells: dict[str, str] = {}  # the first one of each source
     files: dict[str, str] = {}  # and of each dictionary, or prefix of pairs
     for step in plan(study, place):
-        if step.cell and step.arguments[0] == "pretrain" and not place.data_as_is and not is_done(step, place):
+        if step.cell and step.arguments[0] == "pretrain" and not is_done(step, place):
             named = [one for key, value in step.options.items() for one in texts_of(key, value)]
             cells = {text: step.cell.name for key, text in named if key in NAMES_TEXT} | cells
             files = {text: step.cell.name for key, text in named if key in NAMES_FILE} | files

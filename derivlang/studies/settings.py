@@ -25,7 +25,6 @@ class PlaceOptions(Settings):
         None, "Number of cells to run in parallel.", minimum=1, unset=_STUDY, excludes="--data-only"
     )
     threads: int | None = setting(None, "Number of CPU threads per cell.", minimum=1, unset=_STUDY)
-    data_as_is: bool = setting(False, "Use encoded data made elsewhere, without its text.")
 
 
 @dataclass(frozen=True)

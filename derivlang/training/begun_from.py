@@ -29,27 +29,19 @@ from derivlang.training.settings import RunPaths, TrainingSettings
 INIT = "--init"
 
 
-def with_tokenizer(paths: RunPaths, settings: TrainingSettings, before: dict[str, Any] | None) -> RunPaths:
+def with_tokenizer(paths: RunPaths, settings: TrainingSettings) -> RunPaths:
     """Return the paths with the tokenizer of the run to begin from, whose embeddings belong to it.
 
-    before: the record of a resumed run, which has a copy. Raise StoreError if there is no such run.
+    Raise StoreError if there is no such run.
     """
     if paths.init is None or paths.tokenizer is not None or settings.embeddings == "new":
         return paths
-    if before is not None:
-        return replace(paths, tokenizer=paths.run / TOKENIZER)
     elsewhere = checkpoint_folder(paths.init)
-    return replace(paths, tokenizer=elsewhere or model_of(paths.init, INIT)[0] / TOKENIZER)
+    return replace(paths, tokenizer=elsewhere or model_of(paths.init)[0] / TOKENIZER)
 
 
-def folders_begun_from(paths: RunPaths, settings: TrainingSettings) -> list[Path]:
-    """Return the folders that a run begins from, which --force must not remove."""
-    names = [paths.init or "", settings.embeddings.partition("=")[2]]
-    return [checkpoint_folder(name) or checkpoint.run_and_step(Path(name))[0] for name in names if name]
-
-
-def model_of(text: str, option: str) -> tuple[Path, Path]:
-    """Return (folder of the run, folder of its model) for RUN or RUN@STEP. option: for messages.
+def model_of(text: str) -> tuple[Path, Path]:
+    """Return (folder of the run, folder of its model) for RUN or RUN@STEP.
 
     Raise StoreError if the run is not finished, if it has no such checkpoint, or if a file is not the one that was
     written.
@@ -65,7 +57,7 @@ def model_of(text: str, option: str) -> tuple[Path, Path]:
     there = ", ".join(map(str, checkpoint.steps(run)))
     raise StoreError(
         "is not a finished run",
-        where=f"{option} {text}",
+        where=f"{INIT} {text}",
         fix="finish it" + (f", or begin from a checkpoint: RUN@STEP, of {there}" if there else ""),
         id="no-model",
     )

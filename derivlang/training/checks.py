@@ -13,10 +13,11 @@ from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training.config import ModelConfig
-from derivlang.training.language import OPTION, by_text
-from derivlang.training.languages import check_words, is_mapped
+from derivlang.training.language import OPTION, by_text, paired_languages
+from derivlang.training.languages import TOKENIZER, check_words, is_mapped, twin_trans
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
+from derivlang.training.prepare import Prepared
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.packed import PackedRows
 from derivlang.training.streams.pairs import PairRows
@@ -58,15 +59,61 @@ def check_settings_fit(settings: TrainingSettings, objective: Objective, model_c
             id="unused-option",
         )
     objective.check(settings, model_config)
-    for need in objective.needs():
-        need.check(settings)
+    if objective.dictionary == "entries" and not settings.language:
+        if settings.tokenizer_for is not None:
+            raise _no_twin(f"with --tokenizer-for {settings.tokenizer_for} there is none")
+        pipeline = Pipeline.parse(settings.spec)
+        if not is_mapped(pipeline):
+            raise _no_twin(f"{settings.spec} has no twin")
+        _check_differs(pipeline)
 
 
-def check_texts(settings: TrainingSettings, objective: Objective, *, of_files: bool) -> None:
+def check_dictionary(prepared: Prepared, objective: Objective) -> None:
+    """Raise UsageError if the dictionary of a run does not suit an objective that reads one."""
+    if not objective.dictionary:
+        return
+    words, without = objective.dictionary == "words", f"the tokenizer of {prepared.files[TOKENIZER]} has no twin"
+    if prepared.dictionary is None and words:
+        raise UsageError(
+            f"{without}, so the objective needs a dictionary of words",
+            where="--objective",
+            fix="give a dictionary with --dictionary, e.g. of derivlang dict or MUSE",
+            id="no-dictionary",
+        )
+    if prepared.dictionary is None or (prepared.dictionary.words and not words):
+        raise _no_twin(without)
+    if prepared.languages.are_mapped and prepared.dictionary.spelling is None:
+        _check_differs(prepared.languages.pipeline)
+
+
+def _no_twin(why: str) -> UsageError:
+    return UsageError(
+        f"the objective needs a dictionary of the entries of a tokenizer and its twin, but {why}",
+        where="--objective",
+        fix="give another objective, e.g. mlm or tlm, or leave out --init, --tokenizer and --tokenizer-for; with "
+        "--language, give dictionaries of words: --dictionary en-fr=FILE",
+        id="no-twin",
+    )
+
+
+def _check_differs(pipeline: Pipeline) -> None:
+    """Raise UsageError if both languages have the same words, so that a dictionary translates nothing."""
+    if twin_trans(pipeline).overlap == 100:
+        raise UsageError(
+            f"{pipeline} changes no word, so a dictionary translates nothing",
+            where="--objective",
+            fix="give an objective without a dictionary, e.g. mlm or xlm, or words of another script: --t trans,…",
+            id="no-lexicon",
+        )
+
+
+def check_texts(settings: TrainingSettings, objective: Objective, pairs: Sequence[Path]) -> None:
     """Raise UsageError if the languages are to have a text each, but this has no effect, or would not keep them apart.
 
-    of_files: whether all sentence pairs are of files.
+    pairs: the files of --pairs.
     """
+    paired = paired_languages(settings.asked, pairs, named=bool(settings.language))
+    of_files = bool(pairs) and all(one.path is not None for one in paired)
     parts, texts = any("/" in one.part for one in settings.asked), by_text(settings.asked)
     together = len(texts) == 1 or (settings.language and any(len(numbers) > 1 for numbers in texts))
     if together and not parts:
@@ -79,7 +126,7 @@ def check_texts(settings: TrainingSettings, objective: Objective, *, of_files: b
             f"{objective} reads no text of the corpus", where=option, fix="leave it out", id="unused-option"
         )
     # Copies of sentences in their own language follow the texts, but not parts of one text.
-    if not all(stream.keeps_apart(files) or not (parts or stream.pair_kinds()) for stream in streams):
+    if not all(stream.keeps_apart(files) or not (parts or stream.pair_kinds) for stream in streams):
         raise UsageError(
             f"{objective} reads sentences of the corpus in both languages",
             where=option,

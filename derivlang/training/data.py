@@ -4,7 +4,7 @@ A *piece* is a sentence, or a part of one that fits into a row: a range of slots
 languages have the same pieces. An *instance* is a row of whole pieces. A piece may have another number of sub-words in
 each language, so each is packed into rows of its own.
 
-    DIR/data.json                            source, settings, counts and fingerprint
+    DIR/data.json                            source, settings, sizes of the files and fingerprint
     DIR/begins.bin                           [K] 1: the slot begins a word
     DIR/sentences.bin, keys.bin              int64[S + 1] slot offsets, uint64[S] content keys
     DIR/pieces.bin                           int64[P + 1] slot offsets
@@ -47,6 +47,7 @@ from derivlang.core.arrays import (
     owners,
     positions,
 )
+from derivlang.core.errors import DataError
 from derivlang.training.batch import Pieces, SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE, Languages, SpecialIds
 from derivlang.training.settings import LONGEST
@@ -82,14 +83,15 @@ class Data:
     recipe: dict[str, Any]
 
     @classmethod
-    def open(cls, folder: Path, recipe: dict[str, Any], languages: Languages) -> Data:
-        """Open the data of a folder that was checked."""
+    def open(cls, folder: Path, languages: Languages) -> Data:
+        """Open the data of a folder that was checked. Raise DataError if a stream is shorter than a row."""
+        recipe = json.loads((folder / NAME).read_text("utf-8"))
         arrays = {name: _array(folder, name, recipe) for name in ("begins", "sentences", "ids", "slots", "shared")}
         # What is read for every row is held in memory.
         pieces, starts, *instances = (
             np.array(_array(folder, name, recipe)) for name in ("pieces", "starts", *instance_files(languages))
         )
-        return cls(
+        data = cls(
             **arrays,
             keys=_array(folder, "keys", recipe).view(np.uint64),
             pieces=pieces,
@@ -99,9 +101,17 @@ class Data:
             seq_len=recipe["seq_len"],
             numbers=languages.numbers,
             mapped=np.array([reader.lexicon is None for reader in languages.readers]),
-            stream=recipe.get("packing") == "stream",
+            stream=recipe["packing"] == "stream",
             recipe=recipe,
         )
+        if not data.n_instances(data.numbers[0]):
+            raise DataError(
+                f"the source has fewer sub-words than a row of a stream, {data.seq_len}",
+                where="--seq-len",
+                fix="lower it, or give --packing sentences",
+                id="empty-split",
+            )
+        return data
 
     @cached_property
     def column(self) -> Int64:
@@ -293,12 +303,6 @@ class Data:
         out.word_ids[row, column] = np.repeat(piece_column, sizes) + tokens.words
         out.sentence_ids[row, column] = np.repeat(positions(offsets), sizes)
         return out
-
-
-def read_recipe(folder: Path) -> dict[str, Any]:
-    """Return `data.json` of a folder that was checked."""
-    recipe: dict[str, Any] = json.loads((folder / NAME).read_text("utf-8"))
-    return recipe
 
 
 def instance_files(languages: Languages) -> list[str]:

@@ -1,13 +1,22 @@
-"""The folder of data that runs share, and what each of its folders is made of (`store/made_of.py`).
+"""The folder of data that runs share, what each of its folders is made of (`store/made_of.py`), and its tokenizers.
 
 DATA/tokenizer-HASH  DATA/twin-HASH  DATA/dictionary-HASH  DATA/encoded-text-HASH     of the languages
 DATA/lexicon-HASH                                                                fitted, or read from a file
 DATA/links-HASH                                                                  an aligner's, of sentence pairs
+
+The tokenizers of the languages of a run, made or reused, with a twin or a lexicon:
+
+a script, or only an order     tokenizer-HASH  twin-HASH           of the source's text
+any other language             tokenizer-HASH  tokenizer-HASH      of the text of each
+--tokenizer-for both           tokenizer-HASH                      of both texts
+--language with other texts    tokenizer-HASH                      of all texts
+a checkpoint's tokenizer       tokenizer-HASH                      which reads both
+lexicon-HASH                   beside them, if one was fitted or read from a file
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,17 +24,37 @@ from typing import Any, Literal
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
+from derivlang.engine.batches import Source
 from derivlang.engine.job import Job
 from derivlang.engine.plan import source_files
 from derivlang.formats.progress import stage
 from derivlang.formats.words import has_rules
+from derivlang.lexical import train as tokenizers
+from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
+from derivlang.lexical.own import OwnTokenizer
+from derivlang.lexical.settings import TokenizerOptions
+from derivlang.lexical.tokenizer import FORMAT
 from derivlang.lexical.train import TextToDerive
+from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find, name_of, request_of_text
 from derivlang.sources.request import SourceRequest
 from derivlang.store import made_of
 from derivlang.training.language import Language, by_text
-from derivlang.training.settings import RunPaths, TrainingSettings
+from derivlang.training.languages import (
+    DERIVED_TOKENIZER,
+    LEXICON,
+    TOKENIZER,
+    TWIN,
+    Languages,
+    is_mapped,
+    of_several,
+    of_texts,
+    of_twin,
+    twin_trans,
+)
+from derivlang.training.settings import RunPaths, TokenizerFor, TrainingSettings
+from derivlang.transforms.fitting import read_lexicon
 
 Make = Callable[[str, Mapping[str, Any], Callable[[Path], object]], Path]  # of a kind and a recipe, by `write`
 LANGUAGES = "languages"  # in the folder of a run: the files of each of several languages
@@ -63,14 +92,14 @@ class Origin:
 class DataFolder:
     """The folder of data that is made or reused, for a run.
 
-    origin: the source as it is now; None with --data-as-is, which takes what is there. used: the names of the folders
-    in it that the run uses. other: the text of one of several languages, None for the source's.
+    origin: the source as it is now. used: the names of the folders in it that the run uses. other: the text of one of
+    several languages, None for the source's.
     """
 
     settings: TrainingSettings
     request: SourceRequest
     paths: RunPaths
-    origin: Origin | None
+    origin: Origin
     used: list[str] = field(default_factory=list)
     other: SourceRequest | None = None
 
@@ -99,17 +128,13 @@ class DataFolder:
         """Return the folder for each text that is encoded, the source first."""
         asked, texts = self.settings.asked, [self]
         for one in (asked[numbers[0]] for numbers in by_text(asked)[1:]):
-            request = self._request(one)
-            if self.origin is None:  # the text need not be there
-                texts.append(replace(self, request=request))
-            else:
-                request = request_of_text(request, one.text)
-                texts.append(replace(self, request=request, origin=Origin.of(request)))
+            request = request_of_text(self._request(one), one.text)
+            texts.append(replace(self, request=request, origin=Origin.of(request)))
         return texts
 
     def warn_of_rules(self) -> None:
         """Warn of raw text that is split by the rules of another language than the one that its name is the code of."""
-        for one in self.settings.asked if self.settings.language and self.origin else ():
+        for one in self.settings.asked if self.settings.language else ():
             if one.text and not one.lang and has_rules(one.name):
                 corpus = find(request_of_text(self._request(one), one.text))
                 if corpus.is_raw and corpus.words == "spacy" and corpus.language != one.name:
@@ -138,12 +163,9 @@ class DataFolder:
     def made(self, kind: str, recipe: Mapping[str, Any], write: Callable[[Path], object], what: str = "") -> Path:
         """Return the folder of a recipe and of the source, which is made if it is missing.
 
-        what: the stage in which it is made. Raise DataError if the source changes meanwhile; with --data-as-is,
-        StoreError unless one folder there has this recipe.
+        what: the stage in which it is made. Raise DataError if the source changes meanwhile.
         """
-        recipe = {"text": name_of(self.request.source), **recipe}
-        if self.origin is None:
-            return self.taken(kind, list(made_of.known(self.path, kind, recipe)))
+        recipe = {"text": name_of(self.request.source), **recipe, **self.origin.recipe}
 
         def written(fresh: Path) -> None:
             with stage(what or f"making the {kind}"):
@@ -158,21 +180,140 @@ class DataFolder:
                     id="source-changed",
                 )
 
-        folder = made_of.made(self.path, kind, {**recipe, **self.origin.recipe}, written, check)
+        folder = made_of.made(self.path, kind, recipe, written, check)
         self.used.append(folder.name)
         return folder
 
-    def taken(self, kind: str, found: list[Path]) -> Path:
-        """Return the only folder of those that were found. Raise StoreError if there is none, or there are several."""
-        if len(found) == 1:
-            self.used.append(found[0].name)
-            return made_of.checked(found[0])
-        several = ", ".join(folder.name for folder in found)
+
+def languages_of(folder: DataFolder) -> tuple[Languages, dict[str, Path]]:
+    """Return the languages of a folder, and the files that a run keeps of them, by name."""
+    if not folder.settings.language:
+        return _pair(folder)
+    if texts := folder.other_texts():
+        folder = replace(folder, paths=replace(folder.paths, tokenizer=_trained(folder, texts=texts)))
+    files: dict[str, Path] = {}
+    pairs = []
+    for language in folder.settings.asked[1:]:
+        pair, own = _pair(folder.of(language), language.tokenizer)
+        pairs.append((language, pair))
+        files |= {name if name == TOKENIZER else f"{LANGUAGES}/{language.name}/{name}": at for name, at in own.items()}
+    return of_several(pairs), files
+
+
+def _pair(folder: DataFolder, second: str = "") -> tuple[Languages, dict[str, Path]]:
+    """Return the source and another language, and the files of both. second: a tokenizer of the other language."""
+    asked, tokenizer = folder.settings.tokenizer_for, folder.paths.tokenizer
+    if second:
+        return _of_texts(folder, "each", Path(second))
+    if tokenizer is not None and is_foreign(tokenizer):
+        return _of_checkpoint(folder, tokenizer)
+    if asked is None and tokenizer is not None and OwnTokenizer.load(tokenizer).kind == "both":
+        asked = "both"
+    if asked is None and is_mapped(folder.pipeline):
+        return _of_twin(folder)
+    return _of_texts(folder, asked or "each")
+
+
+def _trained(
+    folder: DataFolder,
+    derived: TextToDerive | None = None,
+    size: int | None = None,
+    texts: Sequence[SourceRequest] = (),
+) -> Path:
+    """Return the folder of a tokenizer.
+
+    derived: as of `tokenizers.train`. size: in entries, None for the settings'. texts: others to train on.
+    """
+    options = TokenizerOptions(vocab_size=size or folder.settings.vocab_size)
+    kind = "source" if derived is None else derived.kind
+    recipe: dict[str, Any] = {
+        "rules": FORMAT,
+        "kind": kind,
+        "vocab_size": options.vocab_size,
+        "min_frequency": options.min_frequency,
+        "derived": None if derived is None else derived.identity,
+    }
+    if derived is not None and derived.other is not None:
+        recipe["other"] = Origin.of(derived.other).recipe
+    if texts:
+        recipe |= {"kind": "several", "texts": [name_of(text.source) for text in texts]}
+        recipe["others"] = [Origin.of(request_of_text(text, text.source)).recipe for text in texts]
+    what = "training the tokenizer" if kind != "derived" else "training the tokenizer of the derived language"
+    return folder.made(
+        "tokenizer",
+        recipe,
+        lambda fresh: tokenizers.train(folder.request, fresh, options, texts=texts, derived=derived),
+        what,
+    )
+
+
+def _of_texts(folder: DataFolder, texts: TokenizerFor, given: Path | None = None) -> tuple[Languages, dict[str, Path]]:
+    """Return languages with one tokenizer that is trained on both texts, or with a tokenizer for each.
+
+    given: the tokenizer of the derived language, None to train it.
+    """
+    pipeline, (saved, files) = folder.pipeline, _lexicon(folder)
+    lexicon = pipeline.fit(saved=saved)
+    tokenizer = folder.paths.tokenizer or _trained(
+        folder, folder.derived_text(lexicon, "both") if texts == "both" else None
+    )
+    source, files = OwnTokenizer.load(tokenizer), {TOKENIZER: tokenizer, **files}
+    if source.kind != ("both" if texts == "both" else "source"):
         raise StoreError(
-            f"holds several that fit, {several}"
-            if found
-            else f"holds no {kind.replace('-', ' ')} of these settings and this source",
-            where=str(self.path),
-            fix="leave out --data-as-is, which makes nothing from the source",
-            id="data",
+            f"was trained on the text of {_TEXTS[source.kind]}",
+            where=str(tokenizer),
+            fix="leave out --tokenizer, or give another one",
+            id="other-tokenizer",
         )
+    if texts == "both":
+        return of_texts(pipeline, source, lexicon), files
+    second = given or _trained(folder, folder.derived_text(lexicon, "derived"), source.size)
+    return of_texts(pipeline, source, lexicon, OwnTokenizer.load(second, source)), files | {DERIVED_TOKENIZER: second}
+
+
+def _of_twin(folder: DataFolder) -> tuple[Languages, dict[str, Path]]:
+    """Return the languages of a tokenizer and its twin, and the files that a run keeps of them, by name."""
+    tokenizer, trans = folder.paths.tokenizer or _trained(folder), twin_trans(folder.pipeline)
+    source = OwnTokenizer.load(tokenizer)
+    recipe = {"tokenizer": source.tokenizer.recipe["sha256"], **identity_of(Pipeline((trans,)))}
+    twin = folder.made("twin", recipe, lambda fresh: make_twin(tokenizer, str(trans), fresh))
+    return of_twin(folder.pipeline, source, twin, "remove it"), {TOKENIZER: tokenizer, TWIN: twin}
+
+
+def _of_checkpoint(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[str, Path]]:
+    """Return languages with the tokenizer of a checkpoint, and a lexicon that is fitted once for all runs."""
+    pipeline, (saved, files) = folder.pipeline, _lexicon(folder)
+    source = ForeignTokenizer.load(tokenizer)
+    own = folder.made("tokenizer", {"of": source.fingerprint}, source.save)
+    return of_texts(pipeline, source, pipeline.fit(saved=saved)), {TOKENIZER: own, **files}
+
+
+def _lexicon(folder: DataFolder) -> tuple[str | None, dict[str, Path]]:
+    """Return the text of the lexicon, fitted or read from a file once for all runs, and its file by name.
+
+    None and {} if none is saved.
+    """
+    pipeline = folder.pipeline
+    if not pipeline.needs_counts() and pipeline.save(pipeline.fit()) is None:
+        return None, {}
+
+    def write(fresh: Path) -> None:
+        source = Source.open(pipeline, folder.request, parser=folder.paths.parser, trees=False)
+        text = pipeline.save(source.lexicon())
+        (fresh / LEXICON).write_text(text or "", "utf-8", newline="\n")
+
+    file = folder.made("lexicon", identity_of(pipeline), write) / LEXICON
+    return read_lexicon(file), {LEXICON: file}
+
+
+def identity_of(pipeline: Pipeline) -> dict[str, str]:
+    """Return what a recipe says of a pipeline; the fingerprint covers its rules and the files that it names."""
+    return {"spec": pipeline.stored, "fingerprint": pipeline.fingerprint()}
+
+
+_TEXTS = {
+    "source": "one language",
+    "twin": "one language",
+    "derived": "a derived language",
+    "both": "both languages",
+}

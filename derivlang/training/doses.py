@@ -30,8 +30,8 @@ from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.clm import Clm
 from derivlang.training.objectives.mlm import Mlm
-from derivlang.training.settings import Budget, LogSettings
-from derivlang.training.streams.base import StreamInputs
+from derivlang.training.prepare import Prepared
+from derivlang.training.settings import Budget, SessionSettings
 from derivlang.training.streams.packed import Packed
 
 _POSITIONS = 1 << 20  # in which predictions are counted
@@ -71,12 +71,8 @@ def doses_of(
     entries: of the dictionary that it reads, None without one. languages: names, of a run of more than two.
     """
     seen, masked, translated = tokens_of(counts), counts["masked"], counts["translated"]
-    paired = {kind for one in streams for kind in one.stream.pair_kinds()}
-    epochs = {
-        one.stream.name: round(int(one.rows_before(n, n + 1)[0]) / one.source.n, 4)
-        for one in streams
-        for n in [len(one.stream.steps(0, step))]
-    }
+    paired = {kind for one in streams for kind in one.stream.pair_kinds}
+    epochs = {one.stream.name: round(one.rows_before(step) / one.source.n, 4) for one in streams}
     used = None if entries is None else objective.entries_per_step(entries)
     doses: dict[str, float | None] = {
         "subwords_per_step": _per(sum(seen.values()), step),
@@ -96,7 +92,7 @@ def doses_of(
         doses[f"{name}_epochs"] = epochs[name]
         doses |= {of: facts[of] for of in ("pairs", "short_pairs") if of in facts}
         if "percent" in facts:
-            doses[f"{next(iter(one.stream.pair_kinds()), name)}_percent"] = facts["percent"]
+            doses[f"{next(iter(one.stream.pair_kinds), name)}_percent"] = facts["percent"]
     if entries is not None:
         doses["dictionary_entries"] = entries
     return doses | _shares(counts)
@@ -112,22 +108,22 @@ def _shares(counts: Counter[str]) -> dict[str, float]:
     return {f"{name}_percent": round(100 * counts[name + SOME] / counts[name + OF], 2) for name in names}
 
 
-def steps_within(budget: Budget, steps: int, loader: Loader, material: StreamInputs) -> int:
+def steps_within(budget: Budget, steps: int, loader: Loader, prepared: Prepared) -> int:
     """Return the number of steps of an objective that equals `steps` of MLM. loader: of all processes together.
 
     Raise UsageError if no whole number of steps is within 5 % of the budget.
     """
     if budget == "steps" or not steps:
         return steps
-    settings, stream = material.settings, Packed()
-    if settings.seq_len not in material.encoded:
+    settings, stream = prepared.settings, Packed()
+    if settings.seq_len not in prepared.encoded:
         raise UsageError(
             "without a source there is no text of which mlm could read as much",
             where="--budget",
             fix="leave it out, or give --source and --t",
             id="unused-option",
         )
-    rows = OpenStream(stream, stream.open(material), settings.batch_size, 0)
+    rows = OpenStream(stream, stream.open(prepared), settings.batch_size, 0)
     objective = Clm() if loader.objective.causal else Mlm()
     wanted, each = (_per_step(budget, one) for one in (replace(loader, streams=(rows,), objective=objective), loader))
     if not each:
@@ -146,12 +142,12 @@ def steps_within(budget: Budget, steps: int, loader: Loader, material: StreamInp
     return n_steps
 
 
-def log_within(log: LogSettings, budget: Budget, steps: int, made: int) -> LogSettings:
+def log_within(log: SessionSettings, steps: int, made: int) -> SessionSettings:
     """Return the settings of a log whose entries and checkpoints are at the same shares of a budget.
 
     steps: of MLM, in which the settings count; made: of this run.
     """
-    if budget == "steps" or not made:
+    if log.budget == "steps" or not made:
         return log
 
     def scaled(every: int) -> int:

@@ -1,43 +1,35 @@
 """Encode one split of a source: write the files that `data.py` describes, or use those that are there.
 
 The text of a language may be another one than the source's (`--derived-source`). Measures read held-out text of the
-source, so `overlap_check` looks for its sentences in the other text. Sources: Deshpande et al. (2022), section 4.2;
+source, so `heldout_overlap` looks for its sentences in the other text. Sources: Deshpande et al. (2022), section 4.2;
 Dufter and Schütze (2020).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from derivlang.core.arrays import Int64, UInt64, offsets_of, owners
 from derivlang.core.batch import Batch
-from derivlang.core.errors import DataError, StoreError
+from derivlang.core.errors import DataError
 from derivlang.core.keys import sequence_keys
 from derivlang.core.messages import counted, warn
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find, name_of
-from derivlang.sources.named import named_source
 from derivlang.sources.request import SourceRequest
-from derivlang.store import made_of
 from derivlang.store.record import digest, record_text
-from derivlang.training.data import FORMAT, NAME, Data, cut, instance_files, pack, read_recipe
-from derivlang.training.data_folder import DataFolder, Make
+from derivlang.training.data import FORMAT, NAME, Data, cut, instance_files, pack
+from derivlang.training.data_folder import Make
 from derivlang.training.languages import Languages, ParallelBatch
 from derivlang.training.settings import Packing
-
-KIND = "encoded-text"
-
-# Gets the content keys of all sentences, uint64[S], and returns what the recipe says of them.
-Check: TypeAlias = Callable[[UInt64], Mapping[str, Any]]
 
 
 def encode(
@@ -49,14 +41,16 @@ def encode(
     seq_len: int,
     limit: int | None = None,
     packing: Packing = "sentences",
-    check: Check | None = None,
 ) -> Data:
-    """Encode a split into a folder that `make` gives, or reuse its data.
-
-    check: called before the data is there, so that none is left if it raises an error, and for data that is reused.
-    Raise DataError for a split without words.
-    """
-    wanted = _of_languages(languages, seq_len, limit, packing) | {
+    """Encode a split into a folder that `make` gives, or reuse its data. Raise DataError for a split without words."""
+    wanted = {
+        "rules": FORMAT,
+        "spec": languages.pipeline.stored,
+        "pipeline": languages.fingerprint(),  # covers rule versions and the files of grammars
+        "limit": limit,
+        "seq_len": seq_len,
+        "packing": packing,
+        **languages.recipe,
         "reading": source.corpus.reading(source.encoding),
         "parser": source.corpus.options.get("parser"),
         "source": source.corpus.name,
@@ -66,86 +60,24 @@ def encode(
         "encoding": source.encoding,
         "input": digest(source.files([split])),
     }
-    fresh: list[Path] = []
 
     def write(place: Path) -> None:
-        fresh.append(place)
-        recipe = _write(place, source, languages, split, seq_len, wanted, check)
+        recipe = _write(place, source, languages, split, seq_len, wanted)
         (place / NAME).write_text(record_text(recipe), "utf-8", newline="\n")
 
-    data = open_data(make(KIND, wanted, write), languages)
-    if check is not None and not fresh:
-        check(data.keys)
-    return data
-
-
-def take(
-    folder: DataFolder, languages: Languages, *, seq_len: int, packing: Packing = "sentences", option: str = "--source"
-) -> Data:
-    """Return the data of the languages without reading its source, which may be missing.
-
-    Only what the request states can be compared. option: which names the source. Raise StoreError if there is no such
-    data.
-    """
-    wanted = _of_languages(languages, seq_len, folder.settings.limit, packing)
-    found = list(made_of.known(folder.path, KIND, wanted))
-    told = {place: _difference(made_of.recipe_of(place), folder.request, option) for place in found}
-    if found and all(told.values()):
-        raise StoreError(
-            f"holds data of {told[found[0]]}",
-            where=str(found[0]),
-            fix="give the --data folder of this source, or the options that the data was made with",
-            id="other-data",
-        )
-    return open_data(folder.taken(KIND, [place for place in found if not told[place]]), languages)
-
-
-def _difference(recipe: Mapping[str, Any], request: SourceRequest, option: str) -> str:
-    """Return what data is of that a request states otherwise, "" if nothing. option: as of `take`."""
-    reading = recipe["reading"]
-    columns = [name for name in reading.get("columns") or () if name]  # plain text has none
-    other = [name for name in (*request.text_column, *request.word_column) if name not in columns]
-    # A set of parses has the name of its source, whatever its folder is called.
-    parsed = recipe.get("parser") is not None and named_source(request.source)[0] is None
-    pairs = (
-        (option, None if parsed else name_of(request.source), recipe.get("source")),
-        ("--encoding", request.encoding, recipe.get("encoding")),
-        ("--lang", request.lang, recipe.get("language")),
-        ("--words", request.words, next(iter(reading.get("words") or ()), None)),
-        ("column", ", ".join(other), ", ".join(columns)),
-    )
-    return next((f"{option} {was}, not {now}" for option, now, was in pairs if now and was and now != was), "")
-
-
-def _of_languages(languages: Languages, seq_len: int, limit: int | None, packing: Packing) -> dict[str, Any]:
-    """Return the recipe fields other than the source."""
-    return {
-        "rules": FORMAT,
-        "spec": languages.pipeline.stored,
-        "pipeline": languages.fingerprint(),  # covers rule versions and the files of grammars
-        "limit": limit,
-        "seq_len": seq_len,
-        "packing": packing,
-        **languages.recipe,
-    }
+    return Data.open(make("encoded-text", wanted, write), languages)
 
 
 def _write(
-    folder: Path,
-    source: Source,
-    languages: Languages,
-    split: str,
-    seq_len: int,
-    wanted: dict[str, Any],
-    check: Check | None,
+    folder: Path, source: Source, languages: Languages, split: str, seq_len: int, wanted: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write the files of a split, and return the recipe. check: as of `encode`."""
+    """Write the files of a split, and return the recipe."""
     names = ("sentences", "keys", "pieces", "starts", *instance_files(languages))
     types = dict.fromkeys(names, "<i8") | {"slots": "<u2", "shared": "|u1", "begins": "|u1"}
     types["ids"] = "<u2" if languages.size <= 1 << 16 else "<i4"
     whole = sha256(json.dumps(wanted, sort_keys=True).encode())
     sizes = dict.fromkeys(types, 0)
-    done = cut_sentences = 0
+    done = 0
     unknown = np.zeros((len(languages.own), 2), np.int64)
     pieces: list[Int64] = []
     counts: list[Int64] = []
@@ -163,7 +95,6 @@ def _write(
             both = languages.parallel(batch)
             begins = both.begins()
             cuts = cut(both.blocks, np.cumsum(begins, dtype=np.int64), seq_len - 2)
-            cut_sentences += int((np.diff(both.blocks) > seq_len - 2).sum())
             unknown += [(int(np.count_nonzero(side.ids == languages.unknown_id)), len(side.ids)) for side in both.sides]
             arrays, numbers = _subwords(both, cuts, languages)
             arrays |= {"begins": begins, "sentences": both.blocks[1:] + done, "keys": _keys(batch, both).view(np.int64)}
@@ -179,25 +110,13 @@ def _write(
         write("starts", offsets_of(numbers.ravel()))
         for name, lengths in zip(instance_files(languages), numbers.T, strict=True):
             write(name, pack(lengths + 1, seq_len - 1, single=wanted["packing"] == "single"))
-    recipe = {
+    return {
         "format": FORMAT,
         "derivlang": __version__,
         **wanted,
         "files": {name: [dtype, sizes[name]] for name, dtype in types.items()},
-        "sentences": sizes["keys"],
-        "cut_sentences": cut_sentences,
         "unknown_percent": [round(100 * int(n) / max(int(of), 1), 2) for n, of in unknown],
         "fingerprint": whole.hexdigest()[:16],
-    }
-    data = Data.open(folder, recipe, languages)
-    _check_rows(data)
-    rows, filled = (sum(map(count, data.numbers)) for count in (data.n_instances, data.filled))
-    return {
-        **recipe,
-        "subwords": data.n_subwords,
-        "instances": data.n_instances(data.numbers[0]),
-        "filled_percent": round(100 * filled / (rows * seq_len), 2) if rows else 0.0,
-        **({} if check is None else check(data.keys)),
     }
 
 
@@ -221,24 +140,6 @@ def _subwords(both: ParallelBatch, pieces: Int64, languages: Languages) -> tuple
     return arrays, np.bincount(cell, minlength=(len(pieces) - 1) * n).reshape(-1, n)
 
 
-def open_data(folder: Path, languages: Languages) -> Data:
-    """Open the data of a folder that was checked."""
-    data = Data.open(folder, read_recipe(folder), languages)
-    _check_rows(data)
-    return data
-
-
-def _check_rows(data: Data) -> None:
-    """Raise DataError if a stream is shorter than a row."""
-    if not data.n_instances(data.numbers[0]):
-        raise DataError(
-            f"the source has fewer sub-words than a row of a stream, {data.seq_len}",
-            where="--seq-len",
-            fix="lower it, or give --packing sentences",
-            id="empty-split",
-        )
-
-
 def _keys(batch: Batch, both: ParallelBatch) -> UInt64:
     """Return uint64[S]: the content keys of the blocks that an order keeps together.
 
@@ -249,48 +150,43 @@ def _keys(batch: Batch, both: ParallelBatch) -> UInt64:
     return sequence_keys(batch.type_hashes[batch.words], np.searchsorted(both.offsets, both.blocks))
 
 
-OVERLAP = "heldout_overlap"  # in the recipe of its data and in run.json
 SHORTEST = 3  # words of a sentence that measures on held-out text read
 _MOST = 0.01  # share of sentences that two texts may have in common by chance
 
 
-def overlap_check(request: SourceRequest, other: SourceRequest, trained: UInt64) -> Check:
-    """Return the check of the sentences of another text: how many are of the source's held-out text?
+def heldout_overlap(request: SourceRequest, other: SourceRequest, trained: UInt64, keys: UInt64) -> int:
+    """Return how many sentences of another text are of the source's held-out text, with a warning if there are some.
 
-    trained: uint64[S], the keys of the source's text that is trained on. Its sentences, such as headings that recur,
-    are not held out anyway, so they do not count; there is a warning if more than 1 % of them are in the other text,
-    since the texts are then parallel in part. The check returns {"heldout_overlap": n}, with a warning if there are
-    some. It raises DataError if they are more than 1 % of the held-out sentences. A tree over several sentences is one
-    in encoded text, so these are not found.
+    trained, keys: uint64[S], of the source's text that is trained on, and of the other text. Sentences of the former,
+    such as headings that recur, are not held out anyway, so they do not count; there is a warning if more than 1 % of
+    them are in the other text, since the texts are then parallel in part. Raise DataError if more than 1 % of the
+    held-out sentences are in the other text. A tree over several sentences is one in encoded text, so these are not
+    found.
     """
-
-    def check(keys: UInt64) -> dict[str, Any]:
-        corpus = find(request)
-        parallel, read = int(np.isin(trained, keys).sum()), counted(len(trained), "sentence")
-        if parallel > _MOST * len(trained):
-            warn(
-                f"{name_of(other.source)} has {parallel:,} of the {read} that are trained on in the source language, "
-                "so the texts are parallel in part"
-            )
-        split = corpus.heldout
-        if split == corpus.splits[0]:  # nothing is held out, as an evaluation says
-            return {OVERLAP: 0}
-        every, shared, example = 0, 0, ""
-        seen: UInt64 = np.zeros(0, np.uint64)
-        for batch in Source.open(Pipeline.parse("identity"), request, trees=False).batches(split):
-            _, first = np.unique(batch.keys, return_index=True)
-            lengths = np.diff(batch.sentences)
-            some = first[(lengths[first] >= SHORTEST) & ~np.isin(batch.keys[first], seen)]
-            seen = np.concatenate([seen, batch.keys[some]])
-            both = np.sort(some[np.isin(batch.keys[some], keys) & ~np.isin(batch.keys[some], trained)])
-            if len(both) and not shared:
-                begin, end = batch.sentences[both[0]], batch.sentences[both[0] + 1]
-                example = " ".join(batch.strings()[begin:end].to_pylist())
-            every, shared = every + len(some), shared + len(both)
-        _say(shared, every, example, f"{corpus.name} ({split})", name_of(other.source))
-        return {OVERLAP: shared}
-
-    return check
+    corpus = find(request)
+    parallel, read = int(np.isin(trained, keys).sum()), counted(len(trained), "sentence")
+    if parallel > _MOST * len(trained):
+        warn(
+            f"{name_of(other.source)} has {parallel:,} of the {read} that are trained on in the source language, "
+            "so the texts are parallel in part"
+        )
+    split = corpus.heldout
+    if split == corpus.splits[0]:  # nothing is held out, as an evaluation says
+        return 0
+    every, shared, example = 0, 0, ""
+    seen: UInt64 = np.zeros(0, np.uint64)
+    for batch in Source.open(Pipeline.parse("identity"), request, trees=False).batches(split):
+        _, first = np.unique(batch.keys, return_index=True)
+        lengths = np.diff(batch.sentences)
+        some = first[(lengths[first] >= SHORTEST) & ~np.isin(batch.keys[first], seen)]
+        seen = np.concatenate([seen, batch.keys[some]])
+        both = np.sort(some[np.isin(batch.keys[some], keys) & ~np.isin(batch.keys[some], trained)])
+        if len(both) and not shared:
+            begin, end = batch.sentences[both[0]], batch.sentences[both[0] + 1]
+            example = " ".join(batch.strings()[begin:end].to_pylist())
+        every, shared = every + len(some), shared + len(both)
+    _say(shared, every, example, f"{corpus.name} ({split})", name_of(other.source))
+    return shared
 
 
 def _say(shared: int, every: int, example: str, heldout: str, other: str) -> None:

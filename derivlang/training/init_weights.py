@@ -6,7 +6,6 @@
                  copy            each sub-word of the derived language gets its twin's, also in a new model
                  new             drawn anew; the tokenizers may be others (Artetxe et al. 2020, MonoTrans, section 3)
                  permute         the same rows in another order, within each language (Wu et al. 2022, section 3)
-                 from=RUN        the embeddings of another run of the same tokenizers
 
 Rows of special tokens are always kept. Input and output embeddings are treated alike. The rows of a step and their
 masks are drawn anew: they depend on the weights that a run begins with.
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import Twin
@@ -38,35 +37,26 @@ from derivlang.training.settings import RunPaths, TrainingSettings
 _EMBEDDINGS = "--embeddings"
 
 
-def init_of(
-    paths: RunPaths, settings: TrainingSettings, before: dict[str, Any] | None, *, causal: bool
-) -> dict[str, Any] | None:
+def init_of(paths: RunPaths, settings: TrainingSettings, *, causal: bool) -> dict[str, Any] | None:
     """Return what a run begins from, for run.json: {"run": as given, "weights": hash of its model}; None: a new model.
 
-    With from=RUN it has "embeddings", too, the hash of that run's model. A checkpoint that was trained elsewhere is
-    tried at once. before: the record of a run to resume, which suffices. causal: whether the objective needs a causal
-    model. Raise UsageError if there is nothing to take the embeddings from, StoreError if there is no such model.
+    A checkpoint that was trained elsewhere is tried at once. causal: whether the objective needs a causal model. Raise
+    UsageError if there is nothing to take the embeddings from, StoreError if there is no such model.
     """
-    run, (how, _, other) = paths.init, settings.embeddings.partition("=")
+    run, how = paths.init, settings.embeddings
     if run is None:
         if how not in ("keep", "copy"):
             raise UsageError(
                 "there is no run to take the embeddings from", where=_EMBEDDINGS, fix="give --init RUN", id="usage"
             )
         return None
-    if before is not None and (before.get("init") or {}).get("run") == run:
-        facts: dict[str, Any] = before["init"]
-        return facts
     elsewhere = checkpoint_folder(run)
     if elsewhere is not None:
         lm = load_model(elsewhere, causal=causal)
         if how != "new":
             check_vocabulary(lm, ForeignTokenizer.load(elsewhere).size, str(elsewhere))
-    path = model_of(run, INIT)[1] if elsewhere is None else elsewhere
-    facts = {"run": run, "weights": checkpoint.hash_of_weights(path)}
-    if how == "from":
-        facts["embeddings"] = checkpoint.hash_of_weights(model_of(other, _EMBEDDINGS)[1])
-    return facts
+    path = model_of(run)[1] if elsewhere is None else elsewhere
+    return {"run": run, "weights": checkpoint.hash_of_weights(path)}
 
 
 def init_model(
@@ -78,11 +68,10 @@ def init_model(
     if it cannot be read.
     """
     elsewhere = checkpoint_folder(facts["run"])
-    run, path = (None, elsewhere) if elsewhere is not None else model_of(facts["run"], INIT)
-    how, _, other = settings.embeddings.partition("=")
+    run, path = (None, elsewhere) if elsewhere is not None else model_of(facts["run"])
+    how = settings.embeddings
     if how != "new":
-        _check_tokenizers(run or path, languages, INIT)
-    _check_unchanged(path, facts["weights"])
+        _check_tokenizers(run or path, languages)
     specials: list[tuple[int, int]] = []
     if run is not None:
         lm = checkpoint.load_model(path)
@@ -96,17 +85,9 @@ def init_model(
     set_tie(lm, settings.tie)
     if how in ("keep", "copy"):
         return lm
-    source = None
-    if how == "from":
-        other_run, other_path = model_of(other, _EMBEDDINGS)
-        _check_tokenizers(other_run, languages, _EMBEDDINGS)
-        _check_unchanged(other_path, facts["embeddings"])
-        source = checkpoint.load_model(other_path)
-        set_tie(source, settings.tie)
-        _check_width(source, lm)
     std = model_config.embedding_std or float(getattr(lm.config, "initializer_range", 0.02))
     fixed = [new for _, new in specials] or None
-    _replace_embeddings(lm, how, source, LanguageIds.of(languages), std, settings.seed, fixed)
+    _replace_embeddings(lm, LanguageIds.of(languages), std if how == "new" else None, settings.seed, fixed)
     return lm
 
 
@@ -129,18 +110,7 @@ def copy_embeddings(lm: Any, languages: Languages) -> None:
                 matrix[derived] = matrix[source]
 
 
-def _check_unchanged(path: Path, weights: str) -> None:
-    """Raise StoreError if a model is not the one that a run was said to begin from."""
-    if checkpoint.hash_of_weights(path) != weights:
-        raise StoreError(
-            "has other weights than when this run began",
-            where=str(path),
-            fix="restore it, or use --force",
-            id="other-run",
-        )
-
-
-def _check_tokenizers(folder: Path, languages: Languages, option: str) -> None:
+def _check_tokenizers(folder: Path, languages: Languages) -> None:
     """Raise UsageError if the ids of a run, or of a checkpoint, mean other sub-words. folder: of either."""
     tokenizer = folder / TOKENIZER if (folder / TOKENIZER).is_dir() else folder
     twin, derived = folder / TWIN, folder / DERIVED_TOKENIZER
@@ -154,7 +124,7 @@ def _check_tokenizers(folder: Path, languages: Languages, option: str) -> None:
             raise UsageError(
                 f"the {part.replace('_', ' ')} of {folder} is another one than this run's, so its embeddings have "
                 "other meanings",
-                where=option,
+                where=INIT,
                 fix=f"give --tokenizer {tokenizer}, the same script and --tokenizer-for, or --embeddings new",
                 id="other-tokenizer",
             )
@@ -166,7 +136,7 @@ def _special_pairs(folder: Path, lm: Any, languages: Languages) -> list[tuple[in
     Raise UsageError if the model numbers positions from its id of padding, and the run's is another one.
     """
     theirs, special_ids = ForeignTokenizer.load(folder).special_ids, languages.special_ids
-    if positions_of(lm).after_padding and lm.config.pad_token_id != special_ids.pad:
+    if positions_of(lm).shift and lm.config.pad_token_id != special_ids.pad:
         raise UsageError(
             f"the model numbers positions from its id of padding, {lm.config.pad_token_id}; the padding id of the new "
             f"tokenizer is {special_ids.pad}",
@@ -224,17 +194,6 @@ def _check_model(
         )
 
 
-def _check_width(source: Any, lm: Any) -> None:
-    theirs, ours = (model.get_input_embeddings().weight.shape for model in (source, lm))
-    if theirs != ours:
-        raise UsageError(
-            f"its embeddings are {theirs[0]:,} × {theirs[1]}, the model's {ours[0]:,} × {ours[1]}",
-            where=_EMBEDDINGS,
-            fix="name a run with a model of the same width",
-            id="other-model",
-        )
-
-
 def _new_rows(lm: Any, size: int, specials: list[tuple[int, int]]) -> None:
     """Give a model embeddings of another size. specials: (row before, row after) of the rows that are kept."""
     before, after = (torch.tensor([pair[side] for pair in specials], dtype=torch.int64) for side in range(2))
@@ -246,11 +205,12 @@ def _new_rows(lm: Any, size: int, specials: list[tuple[int, int]]) -> None:
 
 
 def _replace_embeddings(
-    lm: Any, how: str, other: Any, vocabulary: LanguageIds, std: float, seed: int, fixed: list[int] | None = None
+    lm: Any, vocabulary: LanguageIds, std: float | None, seed: int, fixed: list[int] | None = None
 ) -> None:
     """Change the rows of both languages in the input and output embeddings, and in the bias of the output.
 
-    fixed: rows that stay; None for all rows that are of no language, such as special tokens.
+    std: of the numbers that are drawn; None: the rows of each language change places. fixed: rows that stay; None for
+    all rows that are of no language, such as special tokens.
     """
     rows = np.unique(np.concatenate(vocabulary.own))
     if fixed is not None:
@@ -263,11 +223,12 @@ def _replace_embeddings(
     moved = torch.from_numpy(index)[at]
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for mine, theirs in zip(_matrices(lm), _matrices(other or lm), strict=True):
-            if how == "new":
-                mine[at] = torch.randn(len(at), *mine.shape[1:], generator=generator) * (std if mine.ndim > 1 else 0)
+        for matrix in _matrices(lm):
+            if std is None:
+                matrix[at] = matrix[moved].clone()
             else:
-                mine[at] = (theirs[moved] if how == "permute" else theirs[at]).clone()
+                drawn = torch.randn(len(at), *matrix.shape[1:], generator=generator)
+                matrix[at] = drawn * (std if matrix.ndim > 1 else 0)
 
 
 def _matrices(lm: Any) -> Iterator[torch.Tensor]:

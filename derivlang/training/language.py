@@ -74,23 +74,21 @@ def read_languages(options: Sequence[str]) -> tuple[Language, ...]:
     languages = tuple(map(_read, options))
     names = [one.name.lower() for one in languages]
     first = languages[0]
-    wrong = ""
     if not 2 <= len(languages) <= _MOST:
-        wrong = f"a run has 2 to {_MOST} languages, not {len(languages)}"
-    elif len(set(names)) < len(names):
-        wrong = f"two languages have the name {next(name for name in names if names.count(name) > 1)}"
-    elif not first.text:
-        wrong = f"the first language, {first.name}, needs a text"
-    elif first.t != "identity" or first.ids != "text" or first.tokenizer:
-        wrong = f"the first language, {first.name}, is the source, so it has no t, ids or tokenizer"
-    elif no_text := next((one.name for one in languages if one.lang and not one.text), ""):
-        wrong = f"{no_text} has a lang, but no text of its own"
-    elif len({bool(one.share) for one in languages}) > 1:
-        wrong = f"{next(one.name for one in languages if not one.share)} has no share, but others have one"
-    elif first.share:
-        wrong = _wrong_shares(languages)
-    if wrong:
-        raise UsageError(wrong, where=OPTION, fix=_EXAMPLE, id="languages")
+        raise _wrong(f"a run has 2 to {_MOST} languages, not {len(languages)}")
+    if len(set(names)) < len(names):
+        raise _wrong(f"two languages have the name {next(name for name in names if names.count(name) > 1)}")
+    if not first.text:
+        raise _wrong(f"the first language, {first.name}, needs a text")
+    if first.t != "identity" or first.ids != "text" or first.tokenizer:
+        raise _wrong(f"the first language, {first.name}, is the source, so it has no t, ids or tokenizer")
+    for one in languages:
+        if one.lang and not one.text:
+            raise _wrong(f"{one.name} has a lang, but no text of its own")
+    if len({bool(one.share) for one in languages}) > 1:
+        raise _wrong(f"{next(one.name for one in languages if not one.share)} has no share, but others have one")
+    if first.share:
+        _check_shares(languages)
     same = {(first.text, first.lang), (first.text, "")}
     others = (replace(one, text="", lang="") if (one.text, one.lang) in same else one for one in languages[1:])
     return first, *sorted(others, key=lambda one: one.name)
@@ -108,33 +106,37 @@ def _read(option: str) -> Language:
     for key in values:
         if key not in KEYS:
             raise unknown("setting of a language", key, KEYS, where=where, fix=_EXAMPLE)
-    wrong = ""
     if not equals or not re.fullmatch(r"[A-Za-z]\w{0,31}", name, re.ASCII):
-        wrong = f"{option!r} is not NAME=KEY:VALUE with a name of letters, digits and _"
-    elif len(values) < len(pairs):
-        wrong = "a setting is given twice"
-    elif empty := [key for key, value in values.items() if not value]:
-        wrong = f"{empty[0]} has no value"
+        raise _wrong(f"{option!r} is not NAME=KEY:VALUE with a name of letters, digits and _", where)
+    if len(values) < len(pairs):
+        raise _wrong("a setting is given twice", where)
+    for key, value in values.items():
+        if not value:
+            raise _wrong(f"{key} has no value", where)
     for key, (form, expected) in _FORMS.items():
-        if not wrong and key in values and not re.fullmatch(form, values[key]):
-            wrong = f"{key} must be {expected}, got {values[key]}"
-    if not wrong and "part" in values and Fraction(values["part"]) > 1:
-        wrong = f"the text has no part {values['part']}"
-    if wrong:
-        raise UsageError(wrong, where=where, fix=_EXAMPLE, id="languages")
+        if key in values and not re.fullmatch(form, values[key]):
+            raise _wrong(f"{key} must be {expected}, got {values[key]}", where)
+    if "part" in values and Fraction(values["part"]) > 1:
+        raise _wrong(f"the text has no part {values['part']}", where)
     return Language(name=name, **values)
 
 
-def _wrong_shares(languages: Sequence[Language]) -> str:
-    """Return what is wrong with the shares of languages, "" if nothing is."""
+def _wrong(what: str, where: str = OPTION) -> UsageError:
+    return UsageError(what, where=where, fix=_EXAMPLE, id="languages")
+
+
+def _check_shares(languages: Sequence[Language]) -> None:
+    """Raise UsageError for shares of languages that are wrong."""
     try:
-        for begin, shares in phases_of(languages):
-            if sum(shares) != 1:
-                return f"the shares from step {begin:,} on add up to {float(sum(shares)):g}, not to 1"
+        phases = phases_of(languages)
     except (ValueError, ZeroDivisionError):
-        return "a share is not a number"
-    unread = next((one.name for one in languages if not any(one.shares.values())), "")
-    return f"{unread} never has rows: its share is 0" if unread else ""
+        raise _wrong("a share is not a number") from None
+    for begin, shares in phases:
+        if sum(shares) != 1:
+            raise _wrong(f"the shares from step {begin:,} on add up to {float(sum(shares)):g}, not to 1")
+    for one in languages:
+        if not any(one.shares.values()):
+            raise _wrong(f"{one.name} never has rows: its share is 0")
 
 
 def phases_of(languages: Sequence[Language]) -> tuple[tuple[int, tuple[Fraction, ...]], ...]:
@@ -181,3 +183,32 @@ def named_pairs(files: Sequence[Path], languages: Sequence[Language], option: st
             raise UsageError(f"{names} {what}", where=option, fix="give each two languages one file", id="languages")
         found[left, right] = Path(path)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class PairedLanguages:
+    """Sentence pairs of two languages of a run, by number. path: of a file; None: of the text that both have."""
+
+    left: int
+    right: int
+    path: Path | None = None
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        return self.left, self.right
+
+
+def paired_languages(asked: Sequence[Language], files: Sequence[Path], *, named: bool) -> tuple[PairedLanguages, ...]:
+    """Return where sentence pairs come from: of each text its first language with the others, or of files.
+
+    files: of --pairs. named: whether each has its languages, en-fr=FILE. Raise UsageError for others.
+    """
+    if files and not named:
+        return (PairedLanguages(0, 1, only_file(files, "--pairs")),)
+    found = {
+        (numbers[0], other): PairedLanguages(numbers[0], other) for numbers in by_text(asked) for other in numbers[1:]
+    }
+    for (left, right), path in named_pairs(files, asked, "--pairs").items():
+        found.pop((right, left), None)
+        found[left, right] = PairedLanguages(left, right, path)
+    return tuple(found.values())

@@ -12,10 +12,10 @@ import torch
 
 from derivlang.core.errors import UsageError
 from derivlang.training.config import ModelConfig, auto_class, refused
-from derivlang.training.frozen_parts import check_layers, layers_of
 from derivlang.training.languages import SpecialIds
 from derivlang.training.own_parts import add as add_language_embeddings
 from derivlang.training.own_parts import n_own_ids
+from derivlang.training.settings import check_layers, layers_of
 
 
 def build_model(

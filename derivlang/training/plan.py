@@ -28,7 +28,7 @@ from derivlang.training.language import Language, read_languages
 from derivlang.training.languages import tokenizer_of
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
+from derivlang.training.settings import RunPaths, SessionSettings, TrainingSettings
 
 _SPEC = "identity"  # of sentence pairs without a source
 _FILES = ("dictionary", "pairs")
@@ -47,8 +47,7 @@ class RunPlan:
     model_config: ModelConfig
     request: SourceRequest | None
     paths: RunPaths
-    duration: Duration = Duration()
-    log: LogSettings = LogSettings()
+    session: SessionSettings = SessionSettings()
     resume: bool = False
     force: bool = False
     before: dict[str, Any] | None = None
@@ -61,7 +60,8 @@ class RunPlan:
     def fingerprint(self) -> str:
         """16 hex digits of what is asked, without the run's folder: equal for the same command."""
         paths = replace(self.paths, run=Path())
-        return digest([self.settings, self.request, paths, self.duration, self.model_config])
+        duration = self.session.tokens, self.session.epochs, self.session.budget
+        return digest([self.settings, self.request, paths, duration, self.model_config])
 
 
 @only_main_warns()
@@ -70,7 +70,7 @@ def plan_of(
     model_config: ModelConfig,
     request: SourceRequest | None,
     out: Path,
-    log: LogSettings,
+    session: SessionSettings,
     options: Mapping[str, Any],
     *,
     resume: bool,
@@ -78,25 +78,20 @@ def plan_of(
 ) -> RunPlan:
     """Return the plan of a run, and warn of an option without effect.
 
-    settings, model_config, log: as of `settings_of`. Raise DerivlangError for options that do not fit a file that they
-    name.
+    settings, model_config, session: as of `settings_of`. Raise DerivlangError for options that do not fit a file that
+    they name.
     """
     before = run_folder.read(out) if resume and (out / run_folder.RUN).exists() else None
-    # The version that made the run may have had another default, and a run that it began from may be gone.
-    recorded = (before or {}).get("settings", {}).get("language_ids")
-    if options.get("language_ids") is None and isinstance(recorded, bool):
-        settings = replace(settings, language_ids=recorded)
     paths = RunPaths(run=out, parser=options.get("parser"), parses=options.get("parses"), **given(RunPaths, options))
-    _check_size(options["vocab_size"], with_tokenizer(paths, settings, before).tokenizer)
-    duration = Duration(**given(Duration, options))
-    plan = RunPlan(settings, model_config, request, paths, duration, log, resume, force, before)
+    _check_size(options["vocab_size"], with_tokenizer(paths, settings).tokenizer)
+    plan = RunPlan(settings, model_config, request, paths, session, resume, force, before)
     # The cells of a study, which give factors, share settings: nothing is said of these.
     for one in declared(TrainingSettings).values() if not options["factor"] else ():
         if one.subject and one.name not in plan.objective.reads() and options[one.name] is not None:
             warn(f"{plan.objective.name} has no {one.subject}, so {one.option} has no effect")
     if not options["factor"]:
         warn_of_fractions(TrainingSettings, options)
-    if paths.dictionary and not options["factor"] and all(need.name != "dictionary" for need in plan.objective.needs()):
+    if paths.dictionary and not options["factor"] and not plan.objective.dictionary:
         warn(f"{plan.objective.name} reads no dictionary, so --dictionary does not change the training")
     return plan
 
@@ -113,25 +108,28 @@ def _check_size(vocab_size: int | None, tokenizer: Path | None) -> None:
     )
 
 
-def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[TrainingSettings, ModelConfig, LogSettings]:
-    """The settings, the model's description and the log settings, of options by name; None: not asked for.
+def settings_of(
+    source: str | None, options: Mapping[str, Any]
+) -> tuple[TrainingSettings, ModelConfig, SessionSettings]:
+    """The settings, the model's description and how the run goes, of options by name; None: not asked for.
 
     source: None if it is not given, as the option `spec` may be: an objective may read only the pairs of a file. Set
     the number of torch threads as well. Raise UsageError for wrong values.
     """
-    machine = Machine(**given(Machine, options))
-    precision = machine.precision if machine.precision != "auto" else "bf16" if has_bf16() else "fp32"
+    session = SessionSettings(**given(SessionSettings, options))
+    precision = session.precision if session.precision != "auto" else "bf16" if has_bf16() else "fp32"
     settings, model_config = _settings(source, {**options, "precision": precision})
-    use_threads(machine.threads, model_config.width)
-    log_settings = LogSettings(
-        **given(LogSettings, options), compile=can_compile() if machine.compile is None else machine.compile
-    )
-    if log_settings.tracker:
+    use_threads(session.threads, model_config.width)
+    if session.tracker:
         from derivlang.training.trainer import check_trackers  # imported late: it loads torch
 
-        check_trackers(tuple(log_settings.tracker))
+        check_trackers(tuple(session.tracker))
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    return settings, model_config, log_settings
+    return (
+        settings,
+        model_config,
+        replace(session, compile=can_compile() if session.compile is None else session.compile),
+    )
 
 
 def with_languages(source: str | None, options: dict[str, Any]) -> str | None:
@@ -164,8 +162,7 @@ def with_languages(source: str | None, options: dict[str, Any]) -> str | None:
 def check_options(source: str | None, options: Mapping[str, Any]) -> None:
     """Raise UsageError for wrong values, as `settings_of`, without loading torch."""
     _settings(source, {**options, "precision": "fp32"})
-    for kind in (LogSettings, Duration, Machine):
-        kind(**given(kind, options))
+    SessionSettings(**given(SessionSettings, options))
 
 
 def _settings(source: str | None, options: Mapping[str, Any]) -> tuple[TrainingSettings, ModelConfig]:

@@ -34,14 +34,12 @@ class Positions:
     """The positions of a model.
 
     longest: maximum number of sub-words in a row, with special ids, of each language where it has its own positions;
-    None without a limit. shift: what is added to
-    positions from 0 to give them to the model. after_padding: whether positions are counted from the id of padding.
-    can_reset: whether the states change if positions begin again within a row.
+    None without a limit. shift: what is added to positions from 0 to give them to the model, which is not 0 if it
+    counts them from the id of padding. can_reset: whether the states change if positions begin again within a row.
     """
 
     longest: int | None
     shift: int
-    after_padding: bool
     can_reset: bool
 
 
@@ -98,19 +96,12 @@ def _ask(base: Any) -> Positions:
     first = 0 if table is None else int(tables[table][0])
     most = getattr(config, "max_position_embeddings", None) if table is None else table[1]
     longest = None if most is None else (int(most) - first) // (2 if "positions" in own_parts(config) else 1)
-
-    after_padding = False
-    padding = config.pad_token_id
-    if table is not None and padding is not None and 0 <= padding < config.vocab_size:
-        padded = ids.clone()
-        padded[2] = padding
-        after_padding = not torch.equal(_run(base, padded)[1][table], tables[table])
     if "position_ids" not in signature(base.forward).parameters:
-        return Positions(longest, 0, after_padding, False)
+        return Positions(longest, 0, can_reset=False)
     shift = 0 if table is None else first - int(_run(base, ids, position_ids=places[None])[1][table][0])
     again = places % (_ASKED // 2) + shift
     can_reset = not torch.equal(states, _run(base, ids, position_ids=again[None])[0])
-    return Positions(longest, shift, after_padding, can_reset)
+    return Positions(longest, shift, can_reset)
 
 
 def _run(base: Any, ids: torch.Tensor, **options: Any) -> tuple[torch.Tensor, Mapping[tuple[int, int], torch.Tensor]]:

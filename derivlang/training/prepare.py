@@ -23,9 +23,9 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store import made_of
 from derivlang.training.data import Data
-from derivlang.training.data_folder import LANGUAGES, DataFolder, Origin
-from derivlang.training.encode import encode, overlap_check, take
-from derivlang.training.language import OPTION, by_text, only_file
+from derivlang.training.data_folder import LANGUAGES, DataFolder, Origin, identity_of, languages_of
+from derivlang.training.encode import encode, heldout_overlap
+from derivlang.training.language import OPTION, PairedLanguages, by_text, only_file, paired_languages
 from derivlang.training.languages import (
     SOURCE,
     TOKENIZER,
@@ -35,7 +35,6 @@ from derivlang.training.languages import (
 )
 from derivlang.training.languages.joint import SCRIPT_HINT
 from derivlang.training.languages.readers import unknown_warning
-from derivlang.training.prepare_languages import identity_of, languages_of
 from derivlang.training.settings import RunPaths, TrainingSettings
 from derivlang.training.translations import DICTIONARY, Translations, joined, read_entries, read_words
 from derivlang.training.word_dictionaries import WordDictionary, check_direction, read_dictionaries, spelt
@@ -47,21 +46,25 @@ _UNREADABLE = 30.0  # percent of unknown sub-words above which a language is ref
 class Prepared:
     """The inputs of training.
 
-    folder: of the data, shared by runs. files: what a run keeps to use its model, by name: folders of tokenizers, a
-    fitted lexicon, a dictionary. encoded: the texts for each row length, the source's first; none of a run that reads
-    only pairs. pairs: the dictionary; without a twin it is one of words, None if none was given. given: the name of the
-    file of a dictionary that was given, "" if it was made. origin: the files of the source; None if the data was taken
-    without it. used: the names of the folders of data that the run uses.
+    settings: of the run. folder: of the data, shared by runs. files: what a run keeps to use its model, by name:
+    folders of tokenizers, a fitted lexicon, a dictionary. encoded: the texts for each row length, the source's first;
+    none of a run that reads only pairs. pairs: where sentence pairs come from. dictionary: without a twin it is one of
+    words, None if none was given. given: the name of the file of a dictionary that was given, "" if it was made.
+    origin: the files of the source; None without one. used: the names of the folders of data that the run uses.
+    overlap: held-out sentences of the source that other texts have.
     """
 
+    settings: TrainingSettings
     folder: Path
     languages: Languages
     files: Mapping[str, Path]
-    pairs: Translations | None
     encoded: Mapping[int, tuple[Data, ...]]
+    pairs: tuple[PairedLanguages, ...]
+    dictionary: Translations | None
     given: str = ""
     origin: Origin | None = None
     used: list[str] = field(default_factory=list)
+    overlap: int = 0
 
     def made(self, kind: str, recipe: Mapping[str, Any], write: Callable[[Path], object]) -> Path:
         """Return the folder of a recipe that names all that it depends on, made if it is missing."""
@@ -78,6 +81,19 @@ class Prepared:
     def texts(self) -> tuple[Data, ...]:
         """The texts for rows of `seq_len` sub-words, as every objective has them."""
         return next(iter(self.encoded.values()), ())
+
+    def text(self, length: int, language: int) -> Data:
+        """Return the text of a language, in pieces for rows of a length."""
+        return next(data for data, numbers in self.texts_of(length) if language in numbers)
+
+    def texts_of(self, length: int) -> list[tuple[Data, tuple[int, ...]]]:
+        """Return the texts in pieces for rows of a length, and the languages that read them."""
+        return list(zip(self.encoded.get(length, ()), by_text(self.settings.asked), strict=False))
+
+    @property
+    def pair_files(self) -> list[Path]:
+        """The files of sentence pairs."""
+        return [one.path for one in self.pairs if one.path is not None]
 
     def fingerprints(self, first: int, last: int | None = None) -> str | None:
         """Return the fingerprints of some texts; None if there are none."""
@@ -96,7 +112,7 @@ def prepare_data(
     lengths: row lengths for which the source is encoded, besides `seq_len`. Raise DerivlangError if existing files do
     not fit the settings.
     """
-    folder = DataFolder(settings, request, paths, None if paths.data_as_is else Origin.of(request))
+    folder = DataFolder(settings, request, paths, Origin.of(request))
     folder.warn_of_rules()
     given = read_dictionaries(paths.dictionary, settings.asked, warn) if settings.language else []
     only = None if settings.language else only_file(paths.dictionary, "--dictionary")
@@ -105,18 +121,18 @@ def prepare_data(
     languages, files = languages_of(folder)
 
     # Dictionary
-    pairs: Translations | None = None
+    dictionary: Translations | None = None
     if settings.language:
-        pairs = _dictionaries(folder, languages, files, given)
+        dictionary = _dictionaries(folder, languages, files, given)
     elif languages.are_mapped:
-        dictionary = only or _dictionary(folder, files[TOKENIZER])
-        pairs = read_entries(dictionary, languages, warn)
-        files |= {DICTIONARY: dictionary, f"{DICTIONARY}.recipe.json": Path(f"{dictionary}.recipe.json")}
+        file = only or _dictionary(folder, files[TOKENIZER])
+        dictionary = read_entries(file, languages, warn)
+        files |= {DICTIONARY: file, f"{DICTIONARY}.recipe.json": Path(f"{file}.recipe.json")}
     elif only is not None:
-        pairs = read_words(only, warn)
+        dictionary = read_words(only, warn)
 
     # Encoded text
-    encoded = _encoded_texts(folder, languages, list(dict.fromkeys((settings.seq_len, *sorted(lengths)))))
+    encoded, overlap = _encoded_texts(folder, languages, list(dict.fromkeys((settings.seq_len, *sorted(lengths)))))
     _check_unknown(folder, languages, encoded[settings.seq_len])
     places = zip(by_text(settings.asked), encoded[settings.seq_len], strict=True)
     texts = {number: text for numbers, text in places for number in numbers}
@@ -125,7 +141,10 @@ def prepare_data(
         check_direction(one, languages, texts, names)
     files_given = [f"{names[one.left]}-{names[one.right]}={one.path.name}" for one in given]
     name = ", ".join(files_given or [path.name for path in paths.dictionary])
-    return Prepared(folder.path, languages, files, pairs, encoded, name, folder.origin, folder.used)
+    pairs = paired_languages(settings.asked, paths.pairs, named=bool(settings.language))
+    return Prepared(
+        settings, folder.path, languages, files, encoded, pairs, dictionary, name, folder.origin, folder.used, overlap
+    )
 
 
 def prepare_pairs(settings: TrainingSettings, paths: RunPaths) -> Prepared:
@@ -148,10 +167,11 @@ def prepare_pairs(settings: TrainingSettings, paths: RunPaths) -> Prepared:
             fix="give --source, or leave --t out",
             id="missing-option",
         )
-    tokenizer, dictionary = ForeignTokenizer.load(paths.tokenizer), only_file(paths.dictionary, "--dictionary")
-    pairs = None if dictionary is None else read_words(dictionary, warn)
+    tokenizer, file = ForeignTokenizer.load(paths.tokenizer), only_file(paths.dictionary, "--dictionary")
+    dictionary, name = (None, "") if file is None else (read_words(file, warn), file.name)
     languages = of_texts(pipeline, tokenizer, pipeline.fit())
-    prepared = Prepared(paths.home, languages, {}, pairs, {}, "" if dictionary is None else dictionary.name)
+    pairs = paired_languages(settings.asked, paths.pairs, named=bool(settings.language))
+    prepared = Prepared(settings, paths.home, languages, {}, {}, pairs, dictionary, name)
     own = prepared.made("tokenizer", {"of": tokenizer.fingerprint}, tokenizer.save)
     return replace(prepared, files={TOKENIZER: own})
 
@@ -219,30 +239,31 @@ def _dictionary(folder: DataFolder, tokenizer: Path) -> Path:
     return folder.made("dictionary", {**recipe, **identity_of(Pipeline((plain,)))}, write) / DICTIONARY
 
 
-def _encoded_texts(folder: DataFolder, languages: Languages, lengths: list[int]) -> dict[int, tuple[Data, ...]]:
-    """Return the texts for each row length, each in its languages; without --language, in both: runs share it."""
-    settings = folder.settings
+def _encoded_texts(
+    folder: DataFolder, languages: Languages, lengths: list[int]
+) -> tuple[dict[int, tuple[Data, ...]], int]:
+    """Return the texts for each row length, each in its languages; without --language, in both: runs share it.
+
+    Return how many held-out sentences of the source are in the other texts, too.
+    """
+    settings, overlap = folder.settings, 0
     texts: list[dict[int, Data]] = []
     for text, numbers in zip(folder.texts(), by_text(settings.asked), strict=True):
         some = languages.of(numbers) if settings.language else languages
-        source, check = None if text.origin is None else _source(text, some), None
-        if source is not None and texts:
-            check = overlap_check(folder.request, text.request, texts[0][settings.seq_len].keys)
+        source = _source(text, some)
         read: dict[int, Data] = {}
         for length in lengths:
-            is_first = length == settings.seq_len
-            packing = settings.packing if is_first else "sentences"  # pairs are always of whole sentences
-            if source is None:
-                option = "--derived-source" if texts else "--source"
-                read[length] = take(text, some, seq_len=length, packing=packing, option=option)
-            else:
-                read[length] = encode(
-                    partial(text.made, what="encoding"), source, some,
-                    split=source.corpus.splits[0], seq_len=length, limit=settings.limit, packing=packing,
-                    check=check if is_first else None,
-                )  # fmt: skip
+            # pairs are always of whole sentences
+            packing = settings.packing if length == settings.seq_len else "sentences"
+            read[length] = encode(
+                partial(text.made, what="encoding"), source, some,
+                split=source.corpus.splits[0], seq_len=length, limit=settings.limit, packing=packing,
+            )  # fmt: skip
+        if texts:
+            trained, keys = (one[settings.seq_len].keys for one in (texts[0], read))
+            overlap += heldout_overlap(folder.request, text.request, trained, keys)
         texts.append(read)
-    return {length: tuple(read[length] for read in texts) for length in lengths}
+    return {length: tuple(read[length] for read in texts) for length in lengths}, overlap
 
 
 def _source(folder: DataFolder, languages: Languages) -> Source:

@@ -21,10 +21,8 @@ from derivlang.training import run_folder
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import processes
 from derivlang.training.doses import doses_of
-from derivlang.training.encode import OVERLAP
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.base import Objective
-from derivlang.training.objectives.needs import DictionaryNeed
 from derivlang.training.prepare import Prepared
 from derivlang.training.settings import CHOSEN, RECORDED, TrainingSettings
 from derivlang.training.translations import DICTIONARY
@@ -38,7 +36,7 @@ class RunInputs:
     """Everything that a run's model depends on.
 
     settings: with what follows from the data. loader: of all processes together. init: what it begins from, as of
-    `init_of`; None for a new model. of_files: whether all sentence pairs are of files, and none of the corpus.
+    `init_of`; None for a new model.
     """
 
     settings: TrainingSettings
@@ -46,7 +44,6 @@ class RunInputs:
     prepared: Prepared
     loader: Loader
     init: dict[str, Any] | None = None
-    of_files: bool = False
 
     @property
     def objective(self) -> Objective:
@@ -62,15 +59,12 @@ class RunInputs:
         return {one.stream.name: one.source.facts() for one in self.streams}
 
     @property
-    def has_dictionary(self) -> bool:
-        """Whether the objective reads the dictionary."""
-        return any(need.name == DictionaryNeed.name for need in self.objective.needs())
-
-    @property
     def unread(self) -> dict[str, Any]:
         """The settings that the objective does not read."""
-        files = {"dictionary"} if self.prepared.given else set()
-        reads = self.objective.reads(files | ({"pairs"} if self.of_files else set()))
+        prepared = self.prepared
+        of_files = 0 < len(prepared.pair_files) == len(prepared.pairs)  # no pairs are of the corpus
+        given = {"dictionary": prepared.given, "pairs": of_files}
+        reads = self.objective.reads({name for name, is_file in given.items() if is_file})
         return {name: value for name, value in record_of(self.settings).items() if name in CHOSEN - reads}
 
     @property
@@ -81,11 +75,11 @@ class RunInputs:
             record_of(self.settings),
             self._config,
             [[data.fingerprint for data in prepared.encoded[length]] for length in sorted(prepared.encoded)],
-            None if prepared.pairs is None else prepared.pairs.sha256,
+            None if prepared.dictionary is None else prepared.dictionary.sha256,
             [facts.get("sha256") for facts in self.facts.values()],
             *(facts["shortest"] for facts in self.facts.values() if "shortest" in facts),  # a default is in no spec
             [str(one.size) for one in self.streams],
-            None if self.init is None else [self.init["weights"], self.init.get("embeddings")],
+            self.init and self.init["weights"],
             RULE_VERSION,
             self.objective.rules,
         )
@@ -117,6 +111,7 @@ class RunInputs:
             fix=f"give the same command as before, or another folder{also}",
             id="other-run",
             words={
+                "init_weights": "the model that it begins from has other weights",
                 "data": "its encoded text is another one",
                 "derived_data": "the encoded text of its derived language is another one",
                 "streams": "its sentence pairs are others",
@@ -128,8 +123,8 @@ class RunInputs:
 
     def reached(self, step: int, subwords: int, seconds: float, counts: Mapping[str, int]) -> dict[str, Any]:
         """Return what run.json says of how far a run has come. counts: of its first `step` steps."""
-        pairs = self.prepared.pairs
-        entries = len(pairs.pairs) if self.has_dictionary and pairs is not None else None
+        pairs = self.prepared.dictionary
+        entries = len(pairs.pairs) if self.objective.dictionary and pairs is not None else None
         asked = self.settings.asked
         names = [one.name for one in asked] if len(asked) > 2 else []
         doses = doses_of(Counter(counts), self.objective, self.streams, step, entries, names)
@@ -149,8 +144,6 @@ class RunInputs:
         settings, model_config, prepared = self.settings, self.model_config, self.prepared
         unread, origin = self.unread, prepared.origin
         files = {"training_files": origin and origin.files, "heldout_files": origin and origin.heldout}
-        if before is not None and origin is None:  # the run began where the source was
-            files = {name: before.get(name) for name in files}
         record = {
             "format": run_folder.FORMAT,
             "derivlang": __version__,
@@ -173,8 +166,8 @@ class RunInputs:
                 "tie": settings.tie,
                 "language_ids": settings.language_ids,
             },
-            "dictionary": self._dictionary() if self.has_dictionary else None,
-            "alignment_dictionary": None if self.has_dictionary else self._dictionary(),
+            "dictionary": self._dictionary() if self.objective.dictionary else None,
+            "alignment_dictionary": None if self.objective.dictionary else self._dictionary(),
             "parallel": None if "parallel" in unread else settings.parallel,
             "data": prepared.fingerprints(0, 1) or "",
             "folders": sorted(set(prepared.used)),
@@ -200,7 +193,7 @@ class RunInputs:
             }
         if len(prepared.texts) > 1:
             record["derived_data"] = prepared.fingerprints(1)
-            record[OVERLAP] = sum(text.recipe.get(OVERLAP, 0) for text in prepared.texts[1:])
+            record["heldout_overlap"] = prepared.overlap
         if self.init is not None:
             record["init"] = self.init
         if levels := levels_of(factors):
@@ -213,11 +206,11 @@ class RunInputs:
     def _dictionary(self) -> dict[str, Any] | None:
         """Return what run.json records of the dictionary: how it was chosen, or the name of the file that was given."""
         settings, prepared = self.settings, self.prepared
-        if prepared.pairs is None:
+        if prepared.dictionary is None:
             return None
         chosen = {"coverage": settings.dict_coverage, "by": settings.dict_by, "seed": settings.dict_seed}
         origin = {"file": prepared.given} if prepared.given else chosen
-        return {**origin, "pairs": len(prepared.pairs.pairs), "sha256": prepared.pairs.sha256}
+        return {**origin, "pairs": len(prepared.dictionary.pairs), "sha256": prepared.dictionary.sha256}
 
 
 def _compared(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,6 +220,7 @@ def _compared(record: Mapping[str, Any]) -> dict[str, Any]:
         **record["settings"],
         **(record.get("unread") or {}),
         "init": (record.get("init") or {}).get("run"),
+        "init_weights": (record.get("init") or {}).get("weights"),
         "data": record.get("data"),
         "derived_data": record.get("derived_data"),
         "dictionary": dictionary.get("sha256"),

@@ -19,10 +19,11 @@ from derivlang.formats.progress import stage
 from derivlang.store.disk import LOCK, held
 from derivlang.store.folders import sweep
 from derivlang.training import checkpoint, run_folder
-from derivlang.training.begun_from import folders_begun_from, with_tokenizer
-from derivlang.training.checkpoint import LOG, Checkpoint
+from derivlang.training.begun_from import checkpoint_folder, with_tokenizer
+from derivlang.training.checkpoint import LOG, Checkpoint, run_and_step
 from derivlang.training.checks import (
     check_all_read,
+    check_dictionary,
     check_division,
     check_languages,
     check_pairs,
@@ -41,8 +42,7 @@ from derivlang.training.plan import RunPlan
 from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data, prepare_pairs
 from derivlang.training.record import RunInputs
-from derivlang.training.settings import Duration, TrainingSettings
-from derivlang.training.streams.base import StreamInputs, are_of_files, paired_languages
+from derivlang.training.settings import SessionSettings
 from derivlang.training.trainer import train
 
 
@@ -62,7 +62,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
     run, ranks = plan.paths.run, processes()
     main, going = ranks.is_main_process, {"resume": plan.resume, "force": plan.force}
     if not main:  # processes wait for each other where they log and save, so all must do so at the same steps
-        plan = replace(plan, log=plan.log.silent())
+        plan = replace(plan, session=plan.session.silent())
 
     with _held(plan) if main else nullcontext():
         # Everything up to the loop is done by the main process first; the others then reuse its files.
@@ -70,10 +70,10 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
             # Data. Nothing is written to the run's folder before every check has passed.
             before = run_folder.record_to_resume(run, **going) if main else run_folder.read(run)
             check_settings_fit(plan.settings, plan.objective, plan.model_config)
-            check_texts(plan.settings, plan.objective, of_files=are_of_files(plan.settings, plan.paths.pairs))
+            check_texts(plan.settings, plan.objective, plan.paths.pairs)
             if main and before is not None:  # a file that is missing is written again
                 run_folder.check_files(run, before, missing=False)
-            inputs = _data(plan, before)
+            inputs = _data(plan)
             prepared = inputs.prepared
             if before is not None:
                 inputs.check_same_run(before, run)
@@ -86,21 +86,22 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
 
             # Model
             lm = _model(inputs, last)
-            record = inputs.record(n_parameters(lm), plan.request, before, tuple(plan.log.factor))
+            record = inputs.record(n_parameters(lm), plan.request, before, tuple(plan.session.factor))
             if main:
                 sweep(run)
                 if before is None:
-                    needed = [*prepared.files.values(), *folders_begun_from(plan.paths, plan.settings)]
-                    run_folder.clear(run, needed)
+                    init = plan.paths.init  # --force must not remove it
+                    begun_from = [] if init is None else [checkpoint_folder(init) or run_and_step(Path(init))[0]]
+                    run_folder.clear(run, [*prepared.files.values(), *begun_from])
                     run_folder.create(run, prepared.languages.pipeline, prepared.files)
                 run_folder.write(run, record)
 
         # Loop
         steps = inputs.settings.steps or 0
-        log = log_within(plan.log, plan.duration.budget, plan.settings.steps or steps, steps)
+        within = log_within(plan.session, plan.settings.steps or steps, steps)
         try:
             with stage("training", "steps", steps):
-                options: Any = {"fingerprint": inputs.fingerprint, "last": last, "log_settings": log}
+                options: Any = {"fingerprint": inputs.fingerprint, "last": last, "options": within}
                 trained = train(run, inputs.settings, lm, inputs.loader, **options)
         except BaseException:  # also an interrupt: run.json says how far the run has come
             if main:
@@ -127,27 +128,22 @@ def _held(plan: RunPlan) -> Iterator[None]:
         yield
 
 
-def _data(plan: RunPlan, before: dict[str, Any] | None) -> RunInputs:
-    """Return what the model depends on. before: the record of the resumed run.
-
-    Raise DerivlangError if a stream lacks something.
-    """
+def _data(plan: RunPlan) -> RunInputs:
+    """Return what the model depends on. Raise DerivlangError if a stream lacks something."""
     settings, paths, objective = plan.settings, plan.paths, plan.objective
-    init = init_of(paths, settings, before, causal=objective.causal)
-    prepared = prepare(plan, before)
-    needs = {need.name: need.prepare(prepared) for need in objective.needs()}
-    pairs = paired_languages(settings, paths.pairs)
-    material = StreamInputs(settings, prepared.languages, prepared.encoded, pairs, needs)
-    streams = open_streams(objective, material)
+    init = init_of(paths, settings, causal=objective.causal)
+    prepared = prepare(plan)
+    check_dictionary(prepared, objective)
+    streams = open_streams(objective, prepared)
     check_pairs(paths.pairs, objective, streams)
-    texts = {number: text for text, numbers in material.texts(settings.seq_len) for number in numbers}
+    texts = {number: text for text, numbers in prepared.texts_of(settings.seq_len) for number in numbers}
     ids = LanguageIds.of(prepared.languages, settings.replacements, texts)
-    context = Context(ids, settings.mask, needs)
+    context = Context(ids, settings.mask, prepared.dictionary)
     # A run that begins from another one does not see its rows and masks again.
     seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init['weights']}")) >> 1
     loader = Loader(streams, objective, context, seed, settings.accumulate)
     # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
-    steps = _steps(settings, plan.duration, loader, material)
+    steps = _steps(plan.session, loader, prepared)
     check_all_read(settings, streams, steps)
     if 0 < steps <= objective.first_step():
         what = f"before all parts of {objective} begin, at step {objective.first_step():,}"
@@ -156,32 +152,31 @@ def _data(plan: RunPlan, before: dict[str, Any] | None) -> RunInputs:
     if begins:
         warn(f"the run ends after {counted(steps, 'step')}, before the shares from step {begins[0]:,} on")
     resolved = replace(settings, vocab_size=prepared.languages.tokenizer.size, steps=steps)
-    of_files = are_of_files(settings, paths.pairs)
-    return RunInputs(resolved, plan.model_config, prepared, loader, init, of_files)
+    return RunInputs(resolved, plan.model_config, prepared, loader, init)
 
 
 @only_main_warns()
-def prepare(plan: RunPlan, before: dict[str, Any] | None = None) -> Prepared:
-    """Return the inputs of a run, with the tokenizer of what it begins from. before: the record of a resumed run.
+def prepare(plan: RunPlan) -> Prepared:
+    """Return the inputs of a run, with the tokenizer of what it begins from.
 
     Raise DerivlangError if they cannot be made, or if existing ones do not fit.
     """
     settings, objective = plan.settings, plan.objective
-    paths = with_tokenizer(plan.paths, settings, before)
+    paths = with_tokenizer(plan.paths, settings)
     if plan.request is None:
         return prepare_pairs(settings, paths)
     check_languages(settings, paths.tokenizer, objective)
     return prepare_data(settings, plan.request, paths, lengths=objective.row_lengths(settings))
 
 
-def _steps(settings: TrainingSettings, duration: Duration, loader: Loader, material: StreamInputs) -> int:
+def _steps(asked: SessionSettings, loader: Loader, prepared: Prepared) -> int:
     """Return the number of steps of the whole run. A number of sub-words counts all streams."""
-    if duration.tokens is not None:
-        return max(1, round(duration.tokens / loader.subwords_per_step))
-    if duration.epochs is not None:
-        return max(1, round(duration.epochs * loader.steps_per_epoch))
-    assert settings.steps is not None  # `settings_of` refuses settings without a duration
-    return steps_within(duration.budget, settings.steps, loader, material)
+    if asked.tokens is not None:
+        return max(1, round(asked.tokens / loader.subwords_per_step))
+    if asked.epochs is not None:
+        return max(1, round(asked.epochs * loader.steps_per_epoch))
+    assert prepared.settings.steps is not None  # `settings_of` refuses settings without a duration
+    return steps_within(asked.budget, prepared.settings.steps, loader, prepared)
 
 
 def _last_checkpoint(run: Path, fingerprint: str) -> Checkpoint | None:

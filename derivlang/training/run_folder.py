@@ -55,7 +55,7 @@ RECORD = {  # form of a run.json that this version can resume or evaluate
     **dict.fromkeys(("environments?", "folders?"), list),
     **dict.fromkeys(("training_files?", "heldout_files?"), _SOURCE_FILES),
     "streams?": {"*": {"sha256?": str}},
-    "init?": {"run": str, "weights": str, "embeddings?": str},
+    "init?": {"run": str, "weights": str},
 }
 MODEL_AGAIN = "the same `derivlang pretrain` command with --resume writes it again from the last checkpoint"
 _RESTORE = "restore it, or make the run again in another folder"

@@ -1,8 +1,8 @@
 """What a training run can be told: settings that a model depends on, and those that it does not.
 
-    TrainingSettings  what the model depends on                         Duration     how long to train
-    RunPaths          where a run reads and writes                      Machine      what of the machine to use
-    LogSettings       log, checkpoints
+    TrainingSettings  what the model depends on
+    SessionSettings   how long to train, on what of the machine; log, checkpoints
+    RunPaths          where a run reads and writes
 
 Each setting is declared once (core/settings.py). Help pages import this module, which therefore imports nothing heavy.
 """
@@ -21,7 +21,6 @@ from derivlang.core.settings import OPTIONS, Settings, declared, setting
 from derivlang.core.takes import Names, Percent, Takes
 from derivlang.formats.places import OptionalPath, PathLike
 from derivlang.lexical.settings import By, percent
-from derivlang.training.frozen_parts import check_freeze
 from derivlang.training.language import UNREAD, Language, read_languages
 
 if TYPE_CHECKING:
@@ -36,23 +35,18 @@ Sides = Literal["both", "source", "derived"]
 TokenizerFor = Literal["each", "both"]
 Budget = Literal["steps", "tokens", "predictions"]
 Replacements = Literal["own", "both", "none"]
+Embeddings = Literal["keep", "copy", "new", "permute"]
 
 _MODELS = "the model's"
 _OWN = ("positions", "special-ids")
+
+_FREEZE = re.compile(r"embeddings|encoder|layers=[0-9]{1,4}(-[0-9]{1,4})?")  # a part of --freeze
 
 
 def _check_own(value: Any, option: str) -> None:
     for part in filter(None, value.split(",")):
         if part not in _OWN:
             raise unknown("part", part, _OWN, where=option, id="bad-value")
-
-
-def _check_embeddings(value: Any, option: str) -> None:
-    how, _, other = value.partition("=")
-    if value not in ("keep", "copy", "new", "permute") and (how != "from" or not other):
-        raise unknown(
-            "kind of embeddings", value, ("keep", "copy", "new", "permute", "from=RUN"), where=option, id="embeddings"
-        )
 
 
 def _check_parallel(value: Any, option: str) -> None:
@@ -83,12 +77,35 @@ def _check_trackers(value: Any, option: str) -> None:
             )
 
 
+def layers_of(part: str) -> tuple[int, int]:
+    """Return the first and the last layer of `layers=2` or `layers=0-3`."""
+    first, _, last = part.removeprefix("layers=").partition("-")
+    return int(first), int(last or first)
+
+
+def check_layers(parts: str, n_layers: int) -> None:
+    """Raise UsageError if parts to freeze name a layer that a model does not have."""
+    for part in parts.split(","):
+        if part.startswith("layers=") and layers_of(part)[1] >= n_layers:
+            raise UsageError(f"{part}: the model has the layers 0 to {n_layers - 1}", where="--freeze", id="bad-value")
+
+
+def check_freeze(value: Any, option: str) -> None:
+    """Raise UsageError unless a text lists parts of a model, with commas. option: its name."""
+    for part in filter(None, value.split(",")):
+        if not _FREEZE.fullmatch(part):
+            raise unknown("part to freeze", part, ("embeddings", "encoder", "layers=0-3"), where=option, id="freeze")
+        if part.startswith("layers=") and layers_of(part)[0] > layers_of(part)[1]:
+            raise UsageError(f"{part} names no layer", where=option, fix="write e.g. layers=0-3", id="bad-value")
+
+
 # A setting that [training] of a model's file may give, too.
 _shared = partial(setting, in_file=True)
 _choice = partial(setting, heading=OPTIONS)
 _optimiser = partial(_shared, heading="Optimiser")
 _data = partial(setting, heading="Tokenizer, dictionary and data")
 _data_in_file = partial(_data, in_file=True)
+_duration = partial(setting, heading="Training")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,11 +180,10 @@ class TrainingOptions(Settings):
         excludes="--pairs",
         subject="sentence pairs to choose from",
     )
-    embeddings: str = setting(
+    embeddings: Embeddings = setting(
         "keep",
         "Embeddings to begin with: keep, or copy (each word of the derived language gets its source's); of a run that "
-        "--init names also new, permute or from=RUN.",
-        check=_check_embeddings,
+        "--init names also new or permute.",
     )
     freeze: str = setting(
         "",
@@ -213,7 +229,7 @@ class TrainingSettings(TrainingOptions):
     """The settings of a run. The constructor raises UsageError, with the option's name, for impossible values.
 
     Once the data is there, vocab_size is the number of entries of the tokenizer, which may have been given, and steps
-    is what follows from a number of sub-words or epochs (`Duration`).
+    is what follows from a number of sub-words or epochs (`SessionOptions`).
     """
 
     if TYPE_CHECKING:
@@ -267,84 +283,56 @@ CHOSEN = frozenset(RECORDED.values()).union(name for name, one in declared(Train
 
 
 @dataclass(frozen=True, kw_only=True)
-class Duration(Settings):
-    """How long to train, if not for `TrainingSettings.steps`: a number of sub-words, or of epochs over both corpora.
+class SessionOptions(Settings):
+    """How a run goes: how long, if not for `TrainingSettings.steps`; how it uses the machine; what goes on beside.
 
-    budget: what the steps hold equal between objectives (doses.py).
+    tokens, epochs: a number of sub-words, or of passes over both corpora. budget: what the steps hold equal between
+    objectives (doses.py).
     """
 
-    heading: ClassVar[str] = "Training"
+    heading: ClassVar[str] = "Machine and log"
 
-    tokens: int | None = setting(
+    tokens: int | None = _duration(
         None, "Number of sub-words, of both languages together.", minimum=1, maximum=2**53, excludes="--steps, --epochs"
     )
-    epochs: float | None = setting(None, "Number of passes over both corpora.", above=0, excludes="--steps, --tokens")
-    budget: Budget = setting(
+    epochs: float | None = _duration(None, "Number of passes over both corpora.", above=0, excludes="--steps, --tokens")
+    budget: Budget = _duration(
         "steps",
         "What --steps holds equal between objectives: updates, or the sub-words that mlm reads or predicts in as many.",
         excludes="--tokens, --epochs",
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machine(Settings):
-    """How a run uses the machine."""
-
-    heading: ClassVar[str] = "Machine and log"
-
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "auto", "Precision of the arithmetic; auto is bf16 on an accelerator."
     )
     compile: bool | None = setting(None, "Use torch.compile.", unset="on an accelerator")
     threads: int | None = setting(None, "Number of CPU threads.", minimum=1, unset="1 for a narrow model, else all")
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogOptions(Settings):
-    """What goes on beside the training."""
-
-    heading: ClassVar[str] = "Machine and log"
-
     log_every: int = setting(50, "Number of steps between log entries.", minimum=1)
     save_every: int | None = setting(
         None, "Number of steps between checkpoints.", minimum=1, unset="ten minutes, at a log entry"
     )
     keep: int = setting(2, "Number of checkpoints to keep.", minimum=1)
-    tensorboard: OptionalPath = setting(
-        None, "Folder for TensorBoard's events.", unset="write none", extra="tensorboard"
-    )
-    wandb: str | None = setting(
-        None,
-        "Project of Weights & Biases; offline in OUT/wandb, unless WANDB_MODE is set.",
-        unset="write none",
-        extra="wandb",
-    )
     tracker: Names = setting(
         (),
-        "NAME=PROJECT of another experiment tracker of accelerate, e.g. mlflow=words; may be repeated.",
+        "NAME=PROJECT of an experiment tracker of accelerate: tensorboard, wandb, mlflow …; may be repeated.",
         check=_check_trackers,
     )
     factor: Names = setting((), "NAME=LEVEL of a study, kept in run.json; may be repeated.", check=_check_factors)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogSettings(LogOptions):
-    """The same. logged: called with (step, entry of the log) when something is logged. compile: let torch compile the
-    encoder."""
+class SessionSettings(SessionOptions):
+    """The same. logged: called with (step, entry of the log) when something is logged."""
 
-    if TYPE_CHECKING:
-        tensorboard: OptionalPath = _READ
     logged: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
-    compile: bool = False
 
-    def silent(self) -> LogSettings:
+    def silent(self) -> SessionSettings:
         """Return the settings of a process that logs and saves at the same steps, but writes nothing."""
-        return replace(self, logged=LogSettings.logged, tensorboard=None, wandb=None, tracker=())
+        return replace(self, logged=SessionSettings.logged, tracker=())
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataPaths(Settings):
-    """What a run reads. data_as_is: take the encoded data without looking at its source."""
+    """What a run reads."""
 
     heading: ClassVar[str] = "Tokenizer, dictionary and data"
     data: OptionalPath = setting(None, "Folder of tokenizers and encoded data, shared by runs.", unset="OUT/data")
@@ -364,9 +352,6 @@ class DataPaths(Settings):
         "which may be repeated.",
         unset="of the corpus",
         file=True,
-    )
-    data_as_is: bool = setting(
-        False, "Take what --data holds without its source, which need not be there.", requires="--data"
     )
 
 

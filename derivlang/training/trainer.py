@@ -13,10 +13,9 @@ ten minutes after the checkpoint before. A run of 0 steps has one of the untrain
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +38,7 @@ from derivlang.training.kernels import use_kernels
 from derivlang.training.loader import Loader
 from derivlang.training.objectives.base import Context, LossPart, Objective, Share, check_parts
 from derivlang.training.record import record_of
-from derivlang.training.settings import LogSettings, TrainingSettings
+from derivlang.training.settings import SessionSettings, TrainingSettings
 
 SAVE_SECONDS = 600.0  # between checkpoints to resume from
 _OF_NOTHING = "; a mean over nothing is NaN, as of a language in a micro-batch that has only rows of the other"
@@ -54,7 +53,7 @@ def train(
     *,
     fingerprint: str,
     last: Checkpoint | None = None,
-    log_settings: LogSettings = LogSettings(),
+    options: SessionSettings = SessionSettings(),
 ) -> dict[str, Any]:
     """Train to the last step, save a checkpoint there, and return the last log entry with "subwords" and "seconds".
 
@@ -67,15 +66,15 @@ def train(
     from accelerate.utils import broadcast_object_list
 
     with _tracking():
-        trackers = trackers_of(log_settings, run, resumed=last is not None)
-    trainer = Trainer(settings, lm, loader, last, trackers, compile=log_settings.compile)
+        trackers = trackers_of(options.tracker, run)
+    trainer = Trainer(settings, lm, loader, last, trackers, compile=bool(options.compile))
     accelerator, progress = trainer.accelerator, Progress(last, masks=not loader.objective.causal)
     main, step, n_steps = accelerator.is_main_process, 0 if last is None else last.step, settings.steps or 0
     with _tracking():
         accelerator.init_trackers(run.resolve().name, record_of(settings))
     if main:
         checkpoint.write_log(run, progress.log)
-        checkpoint.remove_old(run, log_settings.keep, step)  # a killed process may have left some that it was removing
+        checkpoint.remove_old(run, options.keep, step)  # a killed process may have left some that it was removing
     saved = monotonic()
     steps_done(step)
 
@@ -83,7 +82,7 @@ def train(
         accelerator.wait_for_everyone()
         if main:
             state = {"step": step, **progress.state(), "fingerprint": fingerprint}
-            checkpoint.save(run, lm, trainer.optimizer, trainer.net.state, state, keep=log_settings.keep)
+            checkpoint.save(run, lm, trainer.optimizer, trainer.net.state, state, keep=options.keep)
         accelerator.wait_for_everyone()
 
     try:
@@ -94,9 +93,9 @@ def train(
             trainer.update(micros, step, rate, progress)
             step += 1
             steps_done(1)  # sent to the device, which may be some steps behind: nothing waits for it here
-            logs, saves = step % log_settings.log_every == 0, step == n_steps
-            if log_settings.save_every is not None:
-                saves |= step % log_settings.save_every == 0
+            logs, saves = step % options.log_every == 0, step == n_steps
+            if options.save_every is not None:
+                saves |= step % options.save_every == 0
             elif logs:  # only there: the log does not depend on the time, and processes wait for each other there
                 saves |= broadcast_object_list([monotonic() - saved >= SAVE_SECONDS])[0]
             if logs or saves:
@@ -108,7 +107,7 @@ def train(
                     checkpoint.add_to_log(run, entry)
                 with _tracking():
                     accelerator.log(figures_of(entry), step)
-                log_settings.logged(step, entry)
+                options.logged(step, entry)
             if saves:
                 # The loss of a step does not show weights that became NaN in its own update.
                 if not all(bool(torch.isfinite(p).all()) for p in lm.parameters()):
@@ -160,8 +159,6 @@ class Trainer:
             torch.default_generator.manual_seed(seed)
         else:
             torch.manual_seed(seed)  # of all devices; without one it formats a traceback, which takes 0.2 ms
-        with torch.no_grad():
-            objective.before_step(net.model, net.state, step)
         for micro in micros:
             # Processes exchange gradients only at the last micro-batch.
             with nullcontext() if micro is micros[-1] else accelerator.no_sync(self._net):
@@ -332,31 +329,12 @@ def check_trackers(asked: tuple[str, ...]) -> None:
             )
 
 
-def trackers_of(settings: LogSettings, run: Path, *, resumed: bool) -> list[Any]:
-    """Return the trackers of `accelerate` that are asked for, for a run.
-
-    A run of Weights & Biases is written offline, into RUN/wandb, unless the environment has WANDB_MODE; a resumed
-    training continues the same run.
-    """
+def trackers_of(asked: Sequence[str], run: Path) -> list[Any]:
+    """Return the trackers of `accelerate` of a run. asked: NAME=PROJECT each. Some write files, into RUN/PROJECT."""
     from accelerate.tracking import LOGGER_TYPE_TO_CLASS as CLASSES
 
     trackers = []
-    if settings.tensorboard is not None:
-        folder = settings.tensorboard.resolve()
-        trackers.append(CLASSES["tensorboard"](folder.name, folder.parent))
-    if settings.wandb is not None:
-        # Folders are named offline-run-DATE_TIME-ID or run-DATE_TIME-ID.
-        earlier = sorted((run / "wandb").glob("*run-*-*"), key=lambda path: path.name.removeprefix("offline-"))
-        options: dict[str, Any] = {
-            "name": run.resolve().name,
-            "dir": str(run),
-            "id": earlier[-1].name.rpartition("-")[2] if earlier and resumed else None,
-            "resume": "allow",
-            "mode": os.environ.get("WANDB_MODE", "offline"),
-            "settings": {"silent": True},
-        }
-        trackers.append(CLASSES["wandb"](settings.wandb, **options))
-    for name, _, project in (one.partition("=") for one in settings.tracker):
+    for name, _, project in (one.partition("=") for one in asked):
         folders = (run,) if CLASSES[name].requires_logging_directory else ()
         trackers.append(CLASSES[name](project, *folders))
     return trackers
@@ -364,14 +342,14 @@ def trackers_of(settings: LogSettings, run: Path, *, resumed: bool) -> list[Any]
 
 @contextmanager
 def _tracking() -> Iterator[None]:
-    """Raise DataError if a tracker fails, as Weights & Biases does online without a key."""
+    """Raise DataError if a tracker fails, as Weights & Biases does without a key."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 (packages raise many kinds)
         raise DataError(
             f"an experiment tracker failed: {' '.join(str(error).split())[:200]}",
-            where="--tensorboard, --wandb, --tracker",
-            fix="leave it out, or unset WANDB_MODE to write a run of Weights & Biases offline",
+            where="--tracker",
+            fix="leave it out, or see the page of the tracker: wandb writes to a folder with WANDB_MODE=offline",
             id="tracker",
         ) from None
 

@@ -6,11 +6,9 @@ spelt          words of several languages as sub-words      dog chien         ->
 
 A number of a language has the key `language * size + number`, so languages may share numbers.
 
-`Spelling` has words as sub-words: each sequence of sub-words has a number, the node of a prefix tree. The words of rows
-are looked up by the same steps: from the node of the sub-words so far to the one with the next.
+`Spelling` numbers words as sub-words, by which the words of rows are looked up:
 
-    words  dog  dogs  chien        as sub-words  17   17 9   44 102
-    nodes  0: 17     1: 44         2: 17 9     3: 44 102           dog is 0, dogs is 2, chien is 3
+    words  dog  dogs  chien        as sub-words  17   17 9   44 102        numbers  0   1   2
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -36,47 +35,28 @@ from derivlang.training.masking import whole_words
 class Spelling:
     """The sub-words of numbered words.
 
-    levels: by length, the keys (node before, last sub-word) of nodes, ascending. size: number of ids. ids: int64[M].
-    starts, lengths: int64[N], where the sub-words of each node begin in `ids`, and how many they are.
+    numbers: of words, by the bytes of their sub-words. ids: int64[M]. starts, lengths: int64[N], where the sub-words of
+    each word begin in `ids`, and how many they are.
     """
 
-    levels: tuple[Int64, ...]
-    size: int
+    numbers: Mapping[bytes, int]
     ids: Int64
     starts: Int64
     lengths: Int64
 
     @classmethod
-    def of(cls, ids: Int64, offsets: Int64, size: int) -> Spelling:
-        """Return the spelling of words. ids: int64[M], below `size`; offsets: int64[K + 1], of each word in `ids`."""
-        begins, lengths, node = offsets[:-1], lengths_of(offsets), np.zeros(len(offsets) - 1, np.int64)
-        levels: list[Int64] = []
-        starts: list[Int64] = []
-        first = 0
-        for place in range(int(lengths.max(initial=0))):
-            at = np.flatnonzero(lengths > place)
-            keys, one, which = np.unique(
-                node[at] * size + ids[begins[at] + place], return_index=True, return_inverse=True
-            )
-            levels.append(keys)
-            starts.append(begins[at[one]])
-            node[at], first = first + which, first + len(keys)
-        sizes = np.repeat(np.arange(1, len(levels) + 1), [len(keys) for keys in levels])
-        return cls(tuple(levels), size, ids, np.concatenate([np.zeros(0, np.int64), *starts]), sizes)
+    def of(cls, ids: Int64, offsets: Int64) -> Spelling:
+        """Return the spelling of words. ids: int64[M]; offsets: int64[K + 1], of each word in `ids`."""
+        numbers = {word: number for number, word in enumerate(dict.fromkeys(filter(None, as_bytes(ids, offsets))))}
+        lengths = np.array([len(word) // 8 for word in numbers], np.int64)
+        return cls(numbers, np.frombuffer(b"".join(numbers), np.int64), offsets_of(lengths)[:-1], lengths)
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def find(self, ids: Int64, offsets: Int64) -> Int64:
-        """Return int64[K]: the number of each sequence of sub-words, -1 if there is none. ids, offsets: as of `of`."""
-        begins, lengths = offsets[:-1], lengths_of(offsets)
-        node, known, first = np.zeros(len(lengths), np.int64), (lengths > 0) & (lengths <= len(self.levels)), 0
-        for place, keys in enumerate(self.levels):
-            at = np.flatnonzero(known & (lengths > place))
-            wanted = node[at] * self.size + ids[begins[at] + place]
-            found = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-            node[at], known[at], first = first + found, keys[found] == wanted, first + len(keys)
-        return np.where(known, node, -1)
+        """Return int64[K]: the number of each word, -1 of one that has none. ids, offsets: as of `of`."""
+        return np.array([self.numbers.get(word, -1) for word in as_bytes(ids, offsets)], np.int64)
 
     def of_rows(self, rows: SubwordRows) -> tuple[Int64, Int64]:
         """Return int64[B, H] twice: the number of the word of each sub-word, -1 if there is none; its place in it."""
@@ -89,6 +69,12 @@ class Spelling:
         """Return the sub-words of words by number, int64[M], and where each begins, int64[K + 1]."""
         sizes = self.lengths[numbers]
         return self.ids[expand_ranges(self.starts[numbers], sizes)], offsets_of(sizes)
+
+
+def as_bytes(ids: Int64, offsets: Int64) -> list[bytes]:
+    """Return the sub-words of each word, int64[M] at offsets int64[K + 1], as bytes."""
+    data = ids.astype(np.int64).tobytes()
+    return [data[begin:end] for begin, end in pairwise((8 * offsets).tolist())]
 
 
 def word_offsets(words: Ints) -> Int64:

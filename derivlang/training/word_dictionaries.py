@@ -22,7 +22,7 @@ from derivlang.lexical.bpe import SUFFIX
 from derivlang.training.data import Data
 from derivlang.training.language import Language, named_pairs
 from derivlang.training.languages import SOURCE, Languages
-from derivlang.training.translations import Spelling, Translations, of_words, word_offsets, word_pairs
+from derivlang.training.translations import Spelling, Translations, as_bytes, of_words, word_offsets, word_pairs
 
 _PIECES, _ENOUGH = 1 << 11, 1000  # pieces that are searched at once, words that are enough to compare directions
 _LEAST = 0.01  # share of the entries with a word in either text that have both words there
@@ -98,7 +98,7 @@ def spelt(given: Sequence[WordDictionary], made: Mapping[int, Translations], lan
     every, sizes = (np.concatenate([words[side][n] for side in (0, 1) for _, words in parts]) for n in (0, 1))
     left, right = np.repeat([one for one, _ in parts], [len(words[0][1]) for _, words in parts], axis=0).T
     offsets = offsets_of(sizes)
-    spelling = Spelling.of(every, offsets, languages.size)
+    spelling = Spelling.of(every, offsets)
     hashes = [f"{one.sides}{one.sha256}" for one in given] + [twin.sha256 for twin in made.values()]
     digest = sha256("".join(hashes).encode()).hexdigest()
     found = Translations.of(
@@ -138,7 +138,7 @@ def check_direction(one: WordDictionary, languages: Languages, texts: Mapping[in
     counts, seen = np.zeros(2, np.int64), []
     for place, language in enumerate(one.sides):
         spelt = [one.spelt(side, language, languages) for side in (place, 1 - place)]
-        found, entries = _occurrences(texts[language], language, spelt, languages.size)
+        found, entries = _occurrences(texts[language], language, spelt)
         counts += found
         seen.append(entries)
     both = " and ".join(names[side] for side in one.sides)
@@ -166,28 +166,20 @@ def check_direction(one: WordDictionary, languages: Languages, texts: Mapping[in
         )
 
 
-def _occurrences(text: Data, language: int, spelt: Sequence[tuple[Int64, Int64]], size: int) -> tuple[Int64, Bool]:
+def _occurrences(text: Data, language: int, spelt: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Bool]:
     """Return int64[S]: how many words of a text, from its begin until there are enough, are in each of S lists.
 
     Return bool[K], too: which words of the first list are among them.
     """
-    ids, sizes = (np.concatenate(parts) for parts in zip(*((ids, lengths_of(at)) for ids, at in spelt), strict=True))
-    spelling = Spelling.of(ids, offsets_of(sizes), size)
-    numbers = [spelling.find(*words) for words in spelt]
-    listed = np.zeros((len(spelt), len(spelling) + 1), bool)  # the last is for -1, of words that have no number
-    for row, some in zip(listed, numbers, strict=True):
-        row[some] = True
-    listed[:, -1] = False
-    seen = np.zeros(len(spelling) + 1, bool)
-    counts, n = np.zeros(len(spelt), np.int64), len(text.pieces) - 1
+    lists = [set(filter(None, as_bytes(*words))) for words in spelt]
+    counts, seen, n = np.zeros(len(lists), np.int64), set[bytes](), len(text.pieces) - 1
     for begin in range(0, n, _PIECES):
         pieces = np.arange(begin, min(begin + _PIECES, n))
         tokens = text.tokens(pieces, np.full(len(pieces), language))
         number = (np.repeat(pieces, text.sizes(pieces, language)) << 32) + tokens.words
-        words = spelling.find(tokens.ids, word_offsets(number[None]))
-        counts += listed[:, words].sum(axis=1)
-        seen[words] = True
+        words = as_bytes(tokens.ids, word_offsets(number[None]))
+        counts += [sum(word in listed for word in words) for listed in lists]
+        seen.update(words)
         if counts.max() >= _ENOUGH:
             break
-    seen[-1] = False
-    return counts, seen[numbers[0]]
+    return counts, np.array([word in seen for word in as_bytes(*spelt[0])])

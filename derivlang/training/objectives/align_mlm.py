@@ -11,7 +11,7 @@ the embeddings are trained.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
 from derivlang.training.batch import Step
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
-from derivlang.training.objectives.needs import DICTIONARY, Need
 
 if TYPE_CHECKING:
     import torch
@@ -36,11 +35,9 @@ class AlignMlm(Objective):
     """Masked words, and alignment of the embeddings of dictionary pairs."""
 
     name = "align-mlm"
+    dictionary = "entries"
     alpha: float = param(10.0, "weight of the alignment loss", positional=True, low=0)
     only: Literal["no", "align"] = param("no", "align: without masked language modelling, as a control")
-
-    def needs(self) -> tuple[Need, ...]:
-        return (DICTIONARY,)
 
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
         if "embeddings" in settings.freeze.split(","):
@@ -59,12 +56,11 @@ class AlignMlm(Objective):
 
         state = torch.nn.Module()
         for side, name in enumerate(_SIDES):
-            for part, array in zip(("", _OFFSETS), context.found[DICTIONARY.name].side(side), strict=True):
+            for part, array in zip(("", _OFFSETS), context.dictionary.side(side), strict=True):
                 state.register_buffer(name + part, torch.from_numpy(np.ascontiguousarray(array)))
         return state
 
-    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
-        assert state is not None
+    def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
         sides = (means(model.embeddings, getattr(state, one), getattr(state, one + _OFFSETS)) for one in _SIDES)
         align = alignment_loss(*sides) * micro.share
         if self.only == "align":

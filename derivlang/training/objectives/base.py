@@ -18,14 +18,13 @@ micro-batches and processes is the mean of the step.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Set
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import Parameterised
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.masking import Keys, LanguageIds, mask
-from derivlang.training.objectives.needs import Need
 from derivlang.training.streams.base import Stream
 from derivlang.training.streams.packed import Packed
 
@@ -41,12 +40,12 @@ if TYPE_CHECKING:
 class Context:
     """The inputs of masking and of an objective's state. rate: share of sub-words to mask.
 
-    found: the values of the objective's needs, by name.
+    dictionary: `Translations`, for an objective that reads one.
     """
 
     vocabulary: LanguageIds
     rate: float
-    found: Mapping[str, Any] = field(default_factory=dict)
+    dictionary: Any = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,12 +80,14 @@ class Objective(Parameterised):
 
     language_ids: whether the model gets each position's language, if it can. causal: whether it trains
     causal language models, and not encoders. translates: whether it may replace sub-words, or their labels, by
-    translations.
+    translations. dictionary: whether it reads the dictionary of the run: "entries", of a tokenizer and its twin; or
+    "words", which will do where no entry has a twin.
     """
 
     language_ids: ClassVar[bool] = False
     causal: ClassVar[bool] = False
     translates: ClassVar[bool] = False
+    dictionary: ClassVar[Literal["", "entries", "words"]] = ""
     rules: ClassVar[int] = 2  # raised when the same spec trains another model
 
     def streams(self) -> tuple[Stream, ...]:
@@ -95,34 +96,31 @@ class Objective(Parameterised):
 
     @property
     def of_one_language(self) -> bool:
-        """Whether rows of one language are enough: for its streams, and without a dictionary or links."""
-        return not self.needs() and all(stream.of_one_language for stream in self.streams())
+        """Whether rows of one language are enough: for its streams, and without a dictionary."""
+        return not self.dictionary and all(stream.of_one_language for stream in self.streams())
 
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
         """Raise UsageError if the settings or the model exclude the objective; called before anything is made."""
         return None
 
-    def needs(self) -> tuple[Need, ...]:
-        """Return what must be there besides the streams: a dictionary, for example."""
-        return ()
-
     def reads(self, files: Collection[str] = ()) -> Set[str]:
-        """Return which settings of CHOSEN it reads: the settings of its streams and needs; unless it is causal,
-        `mask` and `replacements`.
+        """Return which settings of CHOSEN it reads: of its streams and its dictionary; unless it is causal, `mask` and
+        `replacements`.
 
         files: which of "dictionary" and "pairs" are given as files, and not made.
         """
         settings: set[str] = set() if self.causal else {"mask", "replacements"}
-        streams, needs = ([part.reads(files) for part in parts] for parts in (self.streams(), self.needs()))
-        return settings.union(*streams, *needs)
+        if self.dictionary and "dictionary" not in files:
+            settings |= {"coverage", "dictionary_by", "dictionary_seed"}
+        return settings.union(*(stream.reads(files) for stream in self.streams()))
 
     def reads_text(self, files: Collection[str] = ()) -> bool:
-        """Return whether it needs a source and its derived language, for a stream or for a need. files: as of `reads`.
+        """Return whether it needs a source and its derived language, for a stream or the dictionary.
 
-        An objective whose streams all read pairs needs none if these are given as a file.
+        An objective whose streams all read pairs needs none if these are given as a file. files: as of `reads`.
         """
         of_streams = any(stream.reads_text(files) for stream in self.streams())
-        return of_streams or any(need.reads_text(files) for need in self.needs())
+        return of_streams or (self.dictionary != "" and "dictionary" not in files)
 
     def row_lengths(self, settings: TrainingSettings) -> set[int]:
         """Return the row lengths for which the streams read the encoded corpus."""
@@ -144,29 +142,24 @@ class Objective(Parameterised):
         """Return what the loss needs on the device and checkpoints keep: a dictionary, further layers, a queue."""
         return None
 
-    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
-        """Return the parts of the loss of a micro-batch, and shares for the log."""
+    def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
+        """Return the parts of the loss of a micro-batch, and shares for the log. state: what `state` returned."""
         raise NotImplementedError
 
-    def before_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
-        """Prepare a step, from 0: called once, before its first micro-batch, without gradient."""
-        return None
-
-    def after_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
+    def after_step(self, model: Encoder, state: Any, step: int) -> None:
         """Follow the update of the weights, e.g. in a momentum encoder: called once per step, without gradient."""
         return None
 
 
 def check_parts(objective: Objective, terms: Any) -> None:
     """Raise UsageError plug-in for a loss that is not parts and shares by name."""
-    told, name = "", "mlm"
     if not isinstance(terms, Mapping):
         told = f"the loss of {objective.name} returned {type(terms).__name__}, not its parts by name"
-    elif wrong := [name for name, term in terms.items() if not isinstance(term, (LossPart, Share))]:
-        name = wrong[0]
-        told = f"the loss of {objective.name} has a part {name!r} that is neither a LossPart nor a Share"
-    if told:
-        raise UsageError(told, fix=f'return {{"{name}": LossPart(…)}}', id="plug-in")
+        raise UsageError(told, fix='return {"mlm": LossPart(…)}', id="plug-in")
+    for name, term in terms.items():
+        if not isinstance(term, (LossPart, Share)):
+            told = f"the loss of {objective.name} has a part {name!r} that is neither a LossPart nor a Share"
+            raise UsageError(told, fix=f'return {{"{name}": LossPart(…)}}', id="plug-in")
 
 
 def masked_part(

@@ -33,18 +33,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from derivlang.core.arrays import Bool
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.core.spec import param
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.masking import Keys, choose_masked, replace, whole_words
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
-from derivlang.training.objectives.needs import DICTIONARY, LANGUAGE_IDS, Need
 from derivlang.training.translations import Translations
 
 if TYPE_CHECKING:
     import torch
 
+    from derivlang.training.config import ModelConfig
     from derivlang.training.encoder import Encoder
+    from derivlang.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,7 @@ class DictMlm(Objective):
     name = "dict-mlm"
     language_ids = True
     translates = True
+    dictionary = "entries"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {"variant": "label", "among": "entries"},  # Chaudhary et al. (2020), section 2.2
         "align-mlm": {"variant": "input", "among": "all"},  # Tang et al. (2022), appendix G.4
@@ -63,11 +65,11 @@ class DictMlm(Objective):
     among: Literal["entries", "all"] = param("entries", "words to choose from: those with an entry, or all")
     condition: bool = param(False, "whether the prediction gets the label's language")
 
-    def needs(self) -> tuple[Need, ...]:
-        return (DICTIONARY, LANGUAGE_IDS) if self.condition else (DICTIONARY,)
+    def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
+        check_conditioning(settings, condition=self.condition)
 
     def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
-        dictionary: Translations = context.found[DICTIONARY.name]
+        dictionary: Translations = context.dictionary
         able = dictionary.able(rows)
         return (self._translated if self.variant == "label" else self._swapped)(rows, keys, context, dictionary, able)
 
@@ -100,7 +102,7 @@ class DictMlm(Objective):
         return dataclasses.replace(rows.predicting(np.flatnonzero(chosen), inputs), language=language)
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
-        if not len(context.found[DICTIONARY.name].images):
+        if not len(context.dictionary.images):
             raise DataError(
                 "no word has as many sub-words as its translation, so none can be replaced",
                 where="--dictionary",
@@ -109,8 +111,19 @@ class DictMlm(Objective):
             )
         return conditioning(model) if self.condition else None
 
-    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
         return {"mlm": conditioned_part(model, micro["rows"], state)}
+
+
+def check_conditioning(settings: TrainingSettings, *, condition: bool) -> None:
+    """Raise UsageError if the prediction is to get a language that the model does not."""
+    if condition and not settings.language_ids:
+        raise UsageError(
+            f"{settings.objective} needs language ids",
+            where="--objective",
+            fix="leave out --no-language-ids",
+            id="needs-language-ids",
+        )
 
 
 def conditioning(model: Encoder) -> torch.nn.Module:

@@ -18,22 +18,23 @@ the word order, so it shows nothing of an order such as `inv`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from derivlang.core.spec import param
 from derivlang.training import masking
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import Context, Loss, Objective
-from derivlang.training.objectives.dict_mlm import conditioned_part, conditioning
-from derivlang.training.objectives.needs import ANY_DICTIONARY, LANGUAGE_IDS, Need
+from derivlang.training.objectives.dict_mlm import check_conditioning, conditioned_part, conditioning
 from derivlang.training.streams.base import Stream
 from derivlang.training.streams.switched import CodeSwitched
 
 if TYPE_CHECKING:
     import torch
 
+    from derivlang.training.config import ModelConfig
     from derivlang.training.encoder import Encoder
+    from derivlang.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +44,15 @@ class DictTlm(Objective):
     name = "dict-tlm"
     language_ids = True
     translates = True
+    dictionary = "words"
     switch: int = param(15, "percentage of the words with an entry that are replaced in the copy", low=0, high=100)
     condition: bool = param(False, "whether the prediction gets the label's language")
 
     def streams(self) -> tuple[Stream, ...]:
         return (CodeSwitched(switch=self.switch / 100, reset=False),)
 
-    def needs(self) -> tuple[Need, ...]:
-        return (ANY_DICTIONARY, LANGUAGE_IDS) if self.condition else (ANY_DICTIONARY,)
+    def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
+        check_conditioning(settings, condition=self.condition)
 
     def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
         return masking.mask(rows, keys, context.vocabulary, context.rate, whole_words=True)
@@ -58,5 +60,5 @@ class DictTlm(Objective):
     def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
         return conditioning(model) if self.condition else None
 
-    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
         return {"tlm": conditioned_part(model, micro["switched"], state)}

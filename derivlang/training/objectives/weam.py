@@ -22,20 +22,21 @@ aligner come from derivlang's (links=hmm) or eflomal's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.training.batch import Step
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
-from derivlang.training.objectives.needs import LinksNeed, Need
 from derivlang.training.streams.base import ALIGNERS, GOLD, Stream
-from derivlang.training.streams.linked import LinkedPairs
+from derivlang.training.streams.linked import LinkedPairs, check_kind
 
 if TYPE_CHECKING:
     import torch
 
+    from derivlang.training.config import ModelConfig
     from derivlang.training.encoder import Encoder
+    from derivlang.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +54,8 @@ class Weam(Objective):
     def streams(self) -> tuple[Stream, ...]:
         return (LinkedPairs(share=1.0, reset=False, kind=self.links),)
 
-    def needs(self) -> tuple[Need, ...]:
-        return (LinksNeed(self.links),)
+    def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
+        check_kind(self.links, "links")
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module:
         """Return W2 and g."""
@@ -63,10 +64,9 @@ class Weam(Objective):
         width = model.embeddings.shape[1]
         return Sequential(Linear(width, width), Linear(width, width), GELU(), Linear(width, width))
 
-    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
         from torch.nn.functional import cross_entropy
 
-        assert state is not None
         batch = micro["pairs"]
         states = model.states(batch).flatten(0, 1)
         own = masked_part(model, batch, states[batch.targets])

@@ -15,7 +15,7 @@ the other rows have, however many pairs there are. So the three parts have equal
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
@@ -27,8 +27,6 @@ from derivlang.training.streams.packed import Packed
 from derivlang.training.streams.pairs import SentencePairs
 
 if TYPE_CHECKING:
-    import torch
-
     from derivlang.training.config import ModelConfig
     from derivlang.training.encoder import Encoder
     from derivlang.training.settings import TrainingSettings
@@ -65,7 +63,7 @@ class Xlm(Objective):
                 id="unused-option",
             )
 
-    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
         if not self.pairs:
             return {"mlm": masked_part(model, micro["rows"])}
         source, derived = masked_part_by_language(model, micro["rows"])

@@ -18,6 +18,10 @@ The rows of pairs hold one pair each, without position reset and language ids. W
 links the log has the labels' precision, the share that are among these links; another occurrence of the same word is
 not. Before the step `start` no position has a label, so that the part is 0; MLM and TLM go on.
 
+    clean states ──self_links──▶ links bool[B, H, H] ──last_link──▶ labels int64[B * H] ──pointer_loss──▶ loss
+
+All is in columns of the rows [B, H]; links are in both directions. Nothing waits for the device: every shape is known.
+
 Source: Chi et al. (2021), sections 3.1 to 3.3, 5.4 and 5.5, read with the released code, which has the floor of the
 similarities, their dot product, and the last of several links. These readings are ours: special ids take no part;
 L_DWA is divided by TLM's number of predictions in the step (the code: all parts by the number of all predictions), as
@@ -28,19 +32,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from derivlang.align.similarity import either, itermax, sinkhorn
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.masking import Keys, choose_masked
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, Share, masked_part
-from derivlang.training.objectives.needs import LinksNeed, Need
 from derivlang.training.streams.base import ALIGNERS, GOLD, Stream
-from derivlang.training.streams.linked import LinkedPairs
+from derivlang.training.streams.linked import LinkedPairs, check_kind
 from derivlang.training.streams.packed import Packed
 from derivlang.training.streams.pairs import SentencePairs
 
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
     from derivlang.training.settings import TrainingSettings
 
 OWN = "self"
+NONE = -1  # the label of a position without a link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +83,9 @@ class XlmAlign(Objective):
         make = SentencePairs if self.labels == OWN else partial(LinkedPairs, kind=self.labels)
         return Packed(), make(share=self.pairs, views=views, reset=False, together=False, links=True)
 
-    def needs(self) -> tuple[Need, ...]:
-        return () if self.labels == OWN else (LinksNeed(self.labels, "labels"),)
-
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
+        if self.labels != OWN:
+            check_kind(self.labels, "labels")
         for name, layer in (("layer", self.layer), ("pointer", self.pointer)):
             if layer > model_config.n_layers:
                 raise UsageError(
@@ -107,12 +111,8 @@ class XlmAlign(Objective):
         width = model.embeddings.shape[1]
         return torch.nn.ModuleDict({"query": torch.nn.Linear(width, width), "key": torch.nn.Linear(width, width)})
 
-    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
-        import torch
+    def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
 
-        from derivlang.training.pointer import NONE, last_link, other_side, pointer_loss
-
-        assert isinstance(state, torch.nn.ModuleDict)
         batch, allowed = micro["pairs"], other_side(micro["pairs"])
         if self.pointer < 0:
             pointing = states = model.states(batch)
@@ -133,8 +133,6 @@ class XlmAlign(Objective):
         self, model: Encoder, micro: Step, allowed: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor | float, dict[str, Share]]:
         """Return (links bool[B, H, H], 0 or NaN if they come from states that are not finite, shares for the log)."""
-        from derivlang.training.pointer import gold_links, self_links
-
         batch = micro["pairs"]
         if micro.step < self.start:
             return allowed & False, 0.0, {}
@@ -155,8 +153,6 @@ class XlmAlign(Objective):
         """
         import torch
 
-        from derivlang.training.pointer import NONE
-
         batch = micro["pairs"]
         if self.query == "masked":
             return batch.targets, label[batch.targets]
@@ -169,3 +165,64 @@ class XlmAlign(Objective):
         partner = places - places % batch.clean_ids.shape[1] + label.clamp(min=0)
         asked = torch.where(batch.side.flatten() == 0, chosen, ~chosen[partner])
         return places, label.masked_fill(~asked, NONE)
+
+
+def other_side(batch: SubwordRows) -> torch.Tensor:
+    """Return bool[B, H, H]: whether two columns of a row are sub-words of different sides, and not special ids."""
+    inside, side = batch.word_ids >= 0, batch.side
+    is_other: torch.Tensor = inside[:, :, None] & inside[:, None] & (side[:, :, None] != side[:, None])
+    return is_other
+
+
+def self_links(states: torch.Tensor, batch: SubwordRows, *, filtered: bool) -> torch.Tensor:
+    """Return bool[B, H, H]: the links by optimal transport between the sides of each row.
+
+    states: float[B, H, d]; similarities are their dot products. filtered: the links of itermax; otherwise each sub-word
+    is linked to the best of the other side, so that a link needs one direction only.
+    """
+    import torch
+
+    exact = states.double()  # autocast does not change it
+    cells = other_side(batch) & (batch.side == 0)[:, :, None]
+    plan = sinkhorn((exact @ exact.mT).masked_fill(~cells, -torch.inf))
+    forward: torch.Tensor = itermax(plan) if filtered else either(plan)
+    return forward.logical_or(forward.mT)
+
+
+def gold_links(batch: SubwordRows) -> torch.Tensor:
+    """Return bool[B, H, H]: the links of the pairs."""
+    import torch
+
+    rows, width = batch.clean_ids.shape
+    source, target = batch.links
+    gold = torch.zeros(rows * width * width, dtype=torch.bool, device=batch.clean_ids.device)
+    gold[source * width + target % width] = True
+    return gold.view(rows, width, width)
+
+
+def last_link(links: torch.Tensor) -> torch.Tensor:
+    """Return int64[B * H]: the column that each position is linked to, the last of several; NONE without a link.
+
+    a row [[F, T, T], [F, F, F], [F, F, F]]  ->  [2, -1, -1]
+    """
+    import torch
+
+    columns = torch.arange(1, links.shape[-1] + 1, device=links.device)
+    return ((links * columns).amax(-1) - 1).flatten()
+
+
+def pointer_loss(
+    query: torch.Tensor, key: torch.Tensor, allowed: torch.Tensor, places: torch.Tensor, labels: torch.Tensor
+) -> torch.Tensor:
+    """Return the sum of -log softmax_j(q_i · k_j / sqrt(d))[label of i] over the places that have a label.
+
+    query, key: float[B, H, d]. allowed: bool[B, H, H], the columns that a position may point to. places: int64[n],
+    positions in the flattened rows; labels: int64[n], columns.
+    """
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    scores = (query @ key.mT).float() / query.shape[-1] ** 0.5
+    # A finite number, since a position without any column (padding) would make the gradient NaN.
+    scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+    return cross_entropy(scores.flatten(0, 1)[places], labels, ignore_index=NONE, reduction="sum")

@@ -1,91 +1,25 @@
-"""The base classes of streams: a declaration, the rows that it opens, and what it opens them from.
+"""The base classes of streams: a declaration, and the rows that it opens.
 
-Stream ──open(StreamInputs)──▶ RowSource ──rows(numbers)──▶ SubwordRows ──Objective.mask──▶ SubwordRows
+Stream ──open(Prepared)──▶ RowSource ──rows(numbers)──▶ SubwordRows ──Objective.mask──▶ SubwordRows
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Set
+from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, ClassVar
 
 from derivlang.core.arrays import Int64, Ints
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
-from derivlang.training.data import Data
-from derivlang.training.language import by_text, named_pairs, only_file
-from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.masking import Keys
+from derivlang.training.prepare import Prepared
 from derivlang.training.row_order import row_numbers
 from derivlang.training.settings import CHOSEN, TrainingSettings
 
-DICTIONARY_KEY, LINKS_KEY = "dictionary", "links"  # of `StreamInputs.found`, for needs of objectives
 GOLD, ALIGNERS = "gold", ("hmm", "eflomal")  # kinds of links
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StreamInputs:
-    """What streams are opened from.
-
-    encoded: the texts in pieces for rows of a length. pairs: where sentence pairs come from. found: the values of the
-    objective's needs, by name.
-    """
-
-    settings: TrainingSettings
-    languages: Languages
-    encoded: Mapping[int, tuple[Data, ...]]
-    pairs: tuple[PairedLanguages, ...] = ()
-    found: Mapping[str, Any] = field(default_factory=dict)
-
-    def text(self, length: int, language: int) -> Data:
-        """Return the text of a language, in pieces for rows of a length."""
-        return next(data for data, numbers in self.texts(length) if language in numbers)
-
-    def texts(self, length: int) -> list[tuple[Data, tuple[int, ...]]]:
-        """Return the texts in pieces for rows of a length, and the languages that read them."""
-        return list(zip(self.encoded.get(length, ()), by_text(self.settings.asked), strict=False))
-
-    @property
-    def has_pair_file(self) -> bool:
-        return any(pair.path is not None for pair in self.pairs)
-
-
-@dataclass(frozen=True, slots=True)
-class PairedLanguages:
-    """Sentence pairs of two languages of a run, by number. path: of a file; None: of the text that both have."""
-
-    left: int
-    right: int
-    path: Path | None = None
-
-    @property
-    def sides(self) -> tuple[int, int]:
-        return self.left, self.right
-
-
-def paired_languages(settings: TrainingSettings, files: Sequence[Path]) -> tuple[PairedLanguages, ...]:
-    """Return where sentence pairs come from: of each text its first language with the others, or of files.
-
-    files: of --pairs; with --language each has its languages, en-fr=FILE. Raise UsageError for others.
-    """
-    asked = settings.asked
-    if files and not settings.language:
-        return (PairedLanguages(SOURCE, DERIVED, only_file(files, "--pairs")),)
-    found = {
-        (numbers[0], other): PairedLanguages(numbers[0], other) for numbers in by_text(asked) for other in numbers[1:]
-    }
-    for (left, right), path in named_pairs(files, asked, "--pairs").items():
-        found.pop((right, left), None)
-        found[left, right] = PairedLanguages(left, right, path)
-    return tuple(found.values())
-
-
-def are_of_files(settings: TrainingSettings, files: Sequence[Path]) -> bool:
-    """Return whether all sentence pairs are of files, so that a stream of pairs reads no text. files: of --pairs."""
-    return bool(files) and all(pairs.path is not None for pairs in paired_languages(settings, files))
 
 
 class RowSource(ABC):
@@ -99,12 +33,12 @@ class RowSource(ABC):
     length: int
     mean_subwords: float
 
-    def numbers(self, name: str, seed: int, steps: range, begin: int, offsets: Int64) -> Int64:
-        """Return the numbers of the rows of some steps.
+    def numbers(self, name: str, seed: int, step: int, begin: int, end: int) -> Int64:
+        """Return the numbers of the rows of a step.
 
-        name: of the stream. begin: number of rows before these steps. offsets: int64[n + 1], where each step begins.
+        name: of the stream. begin, end: number of rows before the step, and before the next one.
         """
-        return row_numbers(name, seed, self.n, begin, begin + int(offsets[-1]))
+        return row_numbers(name, seed, self.n, begin, end)
 
     @abstractmethod
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
@@ -120,20 +54,19 @@ class Stream(ABC):
     """One kind of rows in a step.
 
     name: by which a loss finds its batch. of_one_language: whether each row is in one language, so that the rows of one
-    language are enough (--languages). share: of the step's positions, compared with `batch_size` rows of `seq_len`
-    sub-words. reset: whether positions begin again within its rows. views: number of times that the rows are masked,
-    each time by other draws; the second view is the batch `NAME:2`. masked: False for rows without masks. every, phase:
-    the stream has rows in the steps s with s mod every = phase, and none in the others.
+    language are enough (--languages). pair_kinds: the kinds of its rows that are sentence pairs. share: of the step's
+    positions, compared with `batch_size` rows of `seq_len` sub-words. reset: whether positions begin again within its
+    rows. views: number of times that the rows are masked, each time by other draws; the second view is the batch
+    `NAME:2`. masked: False for rows without masks.
     """
 
     name: ClassVar[str]
     of_one_language: ClassVar[bool] = False
+    pair_kinds: ClassVar[Set[str]] = frozenset()
     share: float = 1.0
     reset: bool = False
     views: int = 1
     masked: bool = True
-    every: int = 1
-    phase: int = 0
 
     def reads(self, files: Collection[str]) -> Set[str]:
         """Return which settings of CHOSEN it reads: all, unless a stream says otherwise.
@@ -180,27 +113,16 @@ class Stream(ABC):
         return int(n_rows) if n_rows.denominator == 1 else n_rows
 
     @abstractmethod
-    def open(self, material: StreamInputs) -> RowSource:
+    def open(self, prepared: Prepared) -> RowSource:
         """Return the rows. Raise DerivlangError if something is missing."""
 
     def kinds(self, rows: SubwordRows) -> Mapping[str, Any]:
         """Return which of some rows, as bool[B] or a slice of all, are counted under which name.
 
-        By default all are counted under the stream's name. The rows may be of several steps.
+        By default all are counted under the stream's name.
         """
         return {self.name: slice(None)}
-
-    def pair_kinds(self) -> Set[str]:
-        """Return the kinds of its rows that are sentence pairs."""
-        return frozenset()
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the stream's batches, one for each view."""
         return (self.name, *(f"{self.name}:{view}" for view in range(2, self.views + 1)))
-
-    def steps(self, begin: int, end: int) -> range:
-        """Return the steps of begin … end - 1 that have rows of the stream.
-
-        every 3, phase 1: steps(0, 6) is 1, 4
-        """
-        return range(begin + (self.phase - begin) % self.every, end, self.every)

@@ -33,7 +33,8 @@ from derivlang.lexical.encoding import Encoded
 from derivlang.training.batch import Pieces
 from derivlang.training.data_folder import Make
 from derivlang.training.languages import Languages
-from derivlang.training.streams.base import ALIGNERS, GOLD, LINKS_KEY, StreamInputs
+from derivlang.training.prepare import Prepared
+from derivlang.training.streams.base import ALIGNERS, GOLD
 from derivlang.training.streams.bitext import FilePairs, lifted
 from derivlang.training.streams.pair_source import PairSource
 from derivlang.training.streams.pairs import SentencePairs
@@ -48,27 +49,38 @@ class LinkedPairs(SentencePairs):
     links: bool = True
     kind: str = GOLD
 
-    def source(self, material: StreamInputs, links_file: Path | None = None) -> PairSource:
+    def source(self, prepared: Prepared, links_file: Path | None = None) -> PairSource:
         """Return the pairs. Raise DataError if they have no link, UsageError for links of a file without pairs."""
         file = None if self.kind in (GOLD, *ALIGNERS) else Path(self.kind)
-        if file is not None and not material.has_pair_file:
+        if file is not None and not prepared.pair_files:
             raise UsageError(
                 f"{file} has links of the pairs of a file, but the pairs come from the corpus",
                 where="--objective",
                 fix="give these pairs with --pairs, or links=hmm",
                 id="unused-option",
             )
-        pairs = super().source(material, file)
+        pairs = super().source(prepared, file)
         if self.kind in ALIGNERS:
-            pairs = AlignedPairs(pairs, self.kind, material.languages, material.found[LINKS_KEY])
+            pairs = AlignedPairs(pairs, self.kind, prepared.languages, prepared.made)
         if isinstance(pairs, FilePairs | AlignedPairs) and not pairs.linked.ends.size:
             raise DataError(
                 "its sentence pairs have no links",
-                where=str(file or next((one.path for one in material.pairs if one.path), "--parallel")),
+                where=str(file or next((one.path for one in prepared.pairs if one.path), "--parallel")),
                 fix="give Pharaoh links (PREFIX.pharaoh, or links=FILE), e.g. of derivlang align train, or links=hmm",
                 id="no-links",
             )
         return pairs
+
+
+def check_kind(kind: str, parameter: str) -> None:
+    """Raise UsageError for a kind of links that is neither known nor a file. parameter: its name, for the message."""
+    if kind not in (GOLD, *ALIGNERS) and not Path(kind).is_file():
+        raise UsageError(
+            f"{parameter}={kind} is neither {GOLD}, {', '.join(ALIGNERS)} nor a file that is there",
+            where="--objective",
+            fix="give a file of Pharaoh links, a line per pair, e.g. of derivlang align train",
+            id="missing-file",
+        )
 
 
 class AlignedPairs(PairSource):

@@ -20,8 +20,9 @@ from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
 from derivlang.training.language import OPTION, phases_of
 from derivlang.training.masking import Keys
+from derivlang.training.prepare import Prepared
 from derivlang.training.settings import TrainingSettings
-from derivlang.training.streams.base import RowSource, StreamInputs
+from derivlang.training.streams.base import RowSource
 from derivlang.training.streams.packed import Packed
 from derivlang.training.streams.pairs import SentencePairs
 
@@ -33,6 +34,7 @@ class PackedAndPairs(Packed):
     """The rows of both corpora and of sentence pairs. reset: positions restart in the second half of a pair."""
 
     of_one_language: ClassVar[bool] = False
+    pair_kinds: ClassVar[Set[str]] = {PAIRS}
     reset: bool = True
 
     def reads(self, files: Collection[str]) -> Set[str]:
@@ -48,20 +50,17 @@ class PackedAndPairs(Packed):
         of_pairs = (rows.side == 1).any(axis=1)
         return {self.name: ~of_pairs, PAIRS: of_pairs}
 
-    def pair_kinds(self) -> Set[str]:
-        return {PAIRS}
-
-    def open(self, material: StreamInputs) -> RowSource:
-        if phases_of(material.settings.asked):
+    def open(self, prepared: Prepared) -> RowSource:
+        if phases_of(prepared.settings.asked):
             raise UsageError(
                 "rows and sentence pairs are drawn from one set, so languages have no shares",
                 where=OPTION,
                 fix="give xlm:pairs=0.5, or leave out the shares",
                 id="languages",
             )
-        settings = replace(material.settings, pair_length=self.length(material.settings))
-        pairs = self._pairs().open(replace(material, settings=settings))
-        return RowsOfTwo(super().open(material), pairs, reset=self.reset)
+        settings = replace(prepared.settings, pair_length=self.length(prepared.settings))
+        pairs = self._pairs().open(replace(prepared, settings=settings))
+        return RowsOfTwo(super().open(prepared), pairs, reset=self.reset)
 
     def _pairs(self) -> SentencePairs:
         return SentencePairs(reset=self.reset)

@@ -8,15 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, Ints, offsets_of, positions
+from derivlang.core.arrays import Int64, Ints, offsets_of
 from derivlang.core.errors import DataError
 from derivlang.core.keys import draw, text_key
 from derivlang.training.batch import SubwordRows
 from derivlang.training.data import Data
 from derivlang.training.language import OPTION, UNREAD, Language, phases_of
 from derivlang.training.masking import Keys
+from derivlang.training.prepare import Prepared
 from derivlang.training.row_order import row_numbers, rows_before
-from derivlang.training.streams.base import RowSource, Stream, StreamInputs
+from derivlang.training.streams.base import RowSource, Stream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +33,9 @@ class Packed(Stream):
     def keeps_apart(self, files: Collection[str]) -> bool:
         return True
 
-    def open(self, material: StreamInputs) -> RowSource:
-        asked, length = material.settings.asked, material.settings.seq_len
-        return PackedRows([material.text(length, number) for number in range(len(asked))], asked)
+    def open(self, prepared: Prepared) -> RowSource:
+        asked, length = prepared.settings.asked, prepared.settings.seq_len
+        return PackedRows([prepared.text(length, number) for number in range(len(asked))], asked)
 
 
 class PackedRows(RowSource):
@@ -57,19 +58,19 @@ class PackedRows(RowSource):
         if self.phases:
             self.mean_subwords = float(np.array(filled) / np.diff(self.bounds) @ np.array(self.phases[0][1], float))
 
-    def numbers(self, name: str, seed: int, steps: range, begin: int, offsets: Int64) -> Int64:
-        """Return the rows of some steps. With shares, each language has an endless list of its own rows."""
+    def numbers(self, name: str, seed: int, step: int, begin: int, end: int) -> Int64:
+        """Return the rows of a step. With shares, each language has an endless list of its own rows."""
         if not self.phases:
-            return super().numbers(name, seed, steps, begin, offsets)
-        given = rows_before(self.phases, int(offsets[1]), steps[-1] + 1)[steps[0] :]
-        step = np.repeat(steps, np.diff(offsets))
-        language = np.repeat(np.tile(np.arange(len(self.asked)), len(steps)), np.diff(given, axis=0).ravel())
+            return super().numbers(name, seed, step, begin, end)
+        given = rows_before(self.phases, end - begin, step + 1)[step:]
+        language = np.repeat(np.arange(len(self.asked)), given[1] - given[0])
         # mixed, so that every micro-batch may have all languages
-        mixed = draw(text_key(f"languages|seed={seed}"), step.astype(np.uint64), positions(offsets))
-        language = language[np.lexsort((mixed, step))]
+        places = np.arange(len(language))
+        mixed = draw(text_key(f"languages|seed={seed}"), np.full(len(places), step, np.uint64), places)
+        language = language[np.argsort(mixed, kind="stable")]
         out = np.empty(len(language), np.int64)
         for number, one in enumerate(self.asked):
-            first, last = given[[0, -1], number].tolist()
+            first, last = given[:, number].tolist()
             if last > first:
                 rows = row_numbers(f"{name}|{one.name}", seed, int(np.diff(self.bounds)[number]), first, last)
                 out[language == number] = self.bounds[number] + rows

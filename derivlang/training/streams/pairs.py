@@ -19,8 +19,9 @@ from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
 from derivlang.training.data import pack
 from derivlang.training.masking import Keys
+from derivlang.training.prepare import Prepared
 from derivlang.training.settings import TrainingSettings
-from derivlang.training.streams.base import RowSource, Stream, StreamInputs
+from derivlang.training.streams.base import RowSource, Stream
 from derivlang.training.streams.bitext import FilePairs, read_pairs
 from derivlang.training.streams.pair_source import DerivedPairs, JoinedPairs, PairSource
 
@@ -34,6 +35,7 @@ class SentencePairs(Stream):
     """
 
     name: ClassVar[str] = "pairs"
+    pair_kinds: ClassVar[Set[str]] = {name}
     share: float = 0.5
     reset: bool = True
     together: bool = True
@@ -53,29 +55,26 @@ class SentencePairs(Stream):
     def piece_lengths(self, settings: TrainingSettings) -> Set[int]:
         return {self.length(settings) // 2}
 
-    def pair_kinds(self) -> Set[str]:
-        return {self.name}
-
-    def source(self, material: StreamInputs, links_file: Path | None = None) -> PairSource:
+    def source(self, prepared: Prepared, links_file: Path | None = None) -> PairSource:
         """Return the pairs: of files, or of the texts that languages share. links_file: Pharaoh links of a file."""
-        length = self.length(material.settings) // 2
-        if links_file is not None and sum(pairs.path is not None for pairs in material.pairs) > 1:
+        length = self.length(prepared.settings) // 2
+        if links_file is not None and sum(pairs.path is not None for pairs in prepared.pairs) > 1:
             fix = "give links beside each file (PREFIX.pharaoh), or links=hmm"
             raise UsageError(f"{links_file} has links of one file", where="--pairs", fix=fix, id="languages")
         parts: list[PairSource] = [
-            FilePairs(read_pairs(pairs.path, links_file), material.languages, length - 2, self.shortest, pairs.sides)
-            for pairs in material.pairs
+            FilePairs(read_pairs(pairs.path, links_file), prepared.languages, length - 2, self.shortest, pairs.sides)
+            for pairs in prepared.pairs
             if pairs.path is not None
         ]
-        for data, numbers in material.texts(length):
-            own = [pairs.sides for pairs in material.pairs if pairs.path is None and pairs.left in numbers]
+        for data, numbers in prepared.texts_of(length):
+            own = [pairs.sides for pairs in prepared.pairs if pairs.path is None and pairs.left in numbers]
             if own:
-                rate, seed = material.settings.parallel_rate, material.settings.dict_seed
+                rate, seed = prepared.settings.parallel_rate, prepared.settings.dict_seed
                 parts.append(DerivedPairs(data, rate, own, seed=seed, shortest=self.shortest))
         return parts[0] if len(parts) == 1 else JoinedPairs(parts)
 
-    def open(self, material: StreamInputs) -> PairRows:
-        return PairRows(self, self.source(material), self.length(material.settings))
+    def open(self, prepared: Prepared) -> PairRows:
+        return PairRows(self, self.source(prepared), self.length(prepared.settings))
 
 
 class PairRows(RowSource):

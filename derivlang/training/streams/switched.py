@@ -36,7 +36,7 @@ from derivlang.core.keys import draw, text_key
 from derivlang.training.batch import SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys, whole_words
-from derivlang.training.streams.base import DICTIONARY_KEY, StreamInputs
+from derivlang.training.prepare import Prepared
 from derivlang.training.streams.bitext import FilePairs, PairFile, read_pairs
 from derivlang.training.streams.pair_source import DerivedPairs, JoinedPairs, PairSource
 from derivlang.training.streams.pairs import PairRows, SentencePairs
@@ -50,35 +50,34 @@ class CodeSwitched(SentencePairs):
     """Sentences and code-switched copies. switch: share of the words with an entry that are replaced, from 0 to 1."""
 
     name: ClassVar[str] = "switched"
+    pair_kinds: ClassVar[Set[str]] = frozenset()
     share: float = 1.0
     switch: float = 0.15
 
     def reads(self, files: Collection[str]) -> Set[str]:
         return {"pair_length", "dictionary_seed"}  # all sentences are copied
 
-    def pair_kinds(self) -> Set[str]:
-        return frozenset()
-
-    def source(self, material: StreamInputs, links_file: Path | None = None) -> PairSource:
+    def source(self, prepared: Prepared, links_file: Path | None = None) -> PairSource:
         """Return each sentence of every text with itself, in each language of the text."""
-        length, seed = self.length(material.settings) // 2, material.settings.dict_seed
+        length, seed = self.length(prepared.settings) // 2, prepared.settings.dict_seed
         parts = [
             DerivedPairs(data, Fraction(100), [(number, number) for number in numbers], seed=seed)
-            for data, numbers in material.texts(length)
+            for data, numbers in prepared.texts_of(length)
         ]
         return parts[0] if len(parts) == 1 else JoinedPairs(parts)
 
-    def open(self, material: StreamInputs) -> PairRows:
-        dictionary: Translations = material.found[DICTIONARY_KEY]
-        words = dictionary.of_words if material.has_pair_file else None
+    def open(self, prepared: Prepared) -> PairRows:
+        dictionary = prepared.dictionary
+        assert dictionary is not None  # an objective with this stream reads one
+        words = dictionary.of_words if prepared.pair_files else None
         if dictionary.words or words is not None:
-            return self._of_words(material, words or dictionary)
-        return SwitchedRows(self, self.source(material), self.length(material.settings), dictionary)
+            return self._of_words(prepared, words or dictionary)
+        return SwitchedRows(self, self.source(prepared), self.length(prepared.settings), dictionary)
 
-    def _of_words(self, material: StreamInputs, dictionary: Translations) -> SwitchedWordRows:
+    def _of_words(self, prepared: Prepared, dictionary: Translations) -> SwitchedWordRows:
         """Return the rows of sentences of files. Raise UsageError if there is none."""
-        settings, languages = material.settings, material.languages
-        files = [(pairs.sides, pairs.path) for pairs in material.pairs if pairs.path is not None]
+        settings, languages = prepared.settings, prepared.languages
+        files = [(pairs.sides, pairs.path) for pairs in prepared.pairs if pairs.path is not None]
         if not files:
             raise UsageError(
                 "a dictionary of words replaces words of the sentences of a file, but there is none",

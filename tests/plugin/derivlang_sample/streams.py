@@ -11,7 +11,8 @@ from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.data import Data
 from derivlang.training.languages import DERIVED
 from derivlang.training.objectives.base import Loss, Objective, masked_part
-from derivlang.training.streams.base import RowSource, Stream, StreamInputs
+from derivlang.training.prepare import Prepared
+from derivlang.training.streams.base import RowSource, Stream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,8 +21,8 @@ class Derived(Stream):
 
     name = "derived"
 
-    def open(self, material: StreamInputs) -> RowSource:
-        return DerivedRows(material.text(material.settings.seq_len, DERIVED))
+    def open(self, prepared: Prepared) -> RowSource:
+        return DerivedRows(prepared.text(prepared.settings.seq_len, DERIVED))
 
 
 class DerivedRows(RowSource):
