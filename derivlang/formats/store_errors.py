@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError
-from derivlang.core.parse_errors import reason
+from derivlang.core.parse_errors import causes, reason
 
 _NO_CREDENTIALS = {
     "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "DefaultCredentialsError",
@@ -118,17 +118,9 @@ def changed_file(where: str) -> DataError:
 
 def _of_server(caught: Exception) -> Exception | None:
     """Return the answer 500 to 599 of a web server behind an exception: fsspec makes a missing file of it."""
-    return next((e for e in _chain(caught) if isinstance(e, Exception) and getattr(e, "status", 0) in _FAILED), None)
+    return next((e for e in causes(caught) if isinstance(e, Exception) and getattr(e, "status", 0) in _FAILED), None)
 
 
 def _names(caught: Exception) -> set[str]:
     """Return the names of the classes of an exception and of its causes."""
-    return {kind.__name__ for error in _chain(caught) for kind in type(error).__mro__}
-
-
-def _chain(caught: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and its causes."""
-    seen: BaseException | None = caught
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__ or seen.__context__
+    return {kind.__name__ for error in causes(caught) for kind in type(error).__mro__}

@@ -19,6 +19,7 @@ from typing import IO, BinaryIO
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import warn
+from derivlang.core.parse_errors import causes
 
 LOCK = ".derivlang.lock"  # in a folder that is held
 STAGE = ".derivlang"  # the folder of what is being made
@@ -57,13 +58,11 @@ def system_error(caught: BaseException) -> OSError | None:
     Libraries that write files themselves raise errors of their own: tokenizers and safetensors quote the number of the
     system's error, and torch raises while the OSError of a Python file is handled.
     """
-    at: BaseException | None = caught
-    while at is not None:
-        if isinstance(at, OSError):
-            return at
-        if match := _NUMBER.search(str(at)):
+    for error in causes(caught):
+        if isinstance(error, OSError):
+            return error
+        if match := _NUMBER.search(str(error)):
             return OSError(int(match[1]), os.strerror(int(match[1])))
-        at = at.__cause__ or at.__context__
     return None
 
 

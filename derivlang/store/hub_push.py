@@ -25,6 +25,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from derivlang.core.errors import DerivlangError, StoreError, UsageError
 from derivlang.core.messages import DerivlangWarning, first_names, warn
+from derivlang.core.parse_errors import causes
 from derivlang.core.version import __version__
 from derivlang.formats.progress import bytes_read, stage
 from derivlang.store.listing import file_hash
@@ -261,11 +262,7 @@ def _told(error: BaseException) -> tuple[str, str]:
     """Return what is wrong and what to do about it, without URLs, which may be signed."""
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
 
-    chain: list[BaseException] = []
-    at: BaseException | None = error
-    while at is not None and at not in chain:  # an error of an upload has its cause behind it
-        chain.append(at)
-        at = at.__cause__ or at.__context__
+    chain = list(causes(error))  # an error of an upload has its cause behind it
     if any(isinstance(one, OfflineModeIsEnabled) for one in chain):
         return "the hub is not asked: HF_HUB_OFFLINE is set", "unset it, and run the same command again"
     if any(isinstance(one, LocalTokenNotFoundError) for one in chain):

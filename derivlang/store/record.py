@@ -30,17 +30,15 @@ def read_record(
     form: as of `check_record`. check: called with the record; it raises any error if the record cannot be used. sealed:
     whether the record has the hash of its content, which must be right.
     """
-    with parse_errors(str(path), what, error=StoreError, id=id, fix=fix):
+    # An error of an option or a spec: here the file is at fault.
+    with parse_errors(str(path), what, error=StoreError, id=id, fix=fix, within=DerivlangError):
         record: dict[str, Any] = json.loads(path.read_text("utf-8"))
         check_record(record, dict)
         json.dumps(record, ensure_ascii=False).encode()  # a lone surrogate could not be written again
         check_record(record, form)
         if sealed:
             check_intact(record)
-        try:
-            check(record)
-        except DerivlangError as caught:  # an error of an option or a spec: here the file is at fault
-            raise ValueError(caught.what) from caught
+        check(record)
     return record
 
 
