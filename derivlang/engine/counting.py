@@ -32,12 +32,11 @@ from derivlang.sources.corpus import CorpusFile, FileSpan
 from derivlang.sources.request import SourceRequest
 from derivlang.store.making import Making
 from derivlang.store.manifest import NAME, read_manifest
-from derivlang.store.record import check_record
 from derivlang.store.set_plan import PLAN, TaskRecord, begun_plan, difference_of_sets, stage_of
 from derivlang.store.storage import store_at
 
 _OPTIONS = {"splits": [str], "shard_tokens": int, "force": bool, "limit?": int}
-_FORM = {"options": _OPTIONS, "job": dict, "reference?": str}  # of the plan
+_FORM = {"options": _OPTIONS, "reference?": str}  # of the plan
 _NO_WORDS = string_array([]), np.zeros(0, np.int64)
 _NO_SHARD = {"sha256": "", "bytes": 0, "rows": 0, "words": 0}
 
@@ -198,17 +197,15 @@ def open_counting(out: Path) -> Counting | None:
     begun = begun_plan(store_at(out))
     if begun.get("stage") != "count":
         return None
+    job, tasks, making = take(out, begun, _FORM, fitted=False)
     where = str(out / PLAN)
     with parse_errors(where, "plan", error=StoreError, id="plan", fix="plan the set again, in another place"):
-        check_record(begun, _FORM)
         options = MakeOptions(out=out, **{**begun["options"], "splits": tuple(begun["options"]["splits"])})
-        job, tasks, kept = take(out, PLAN, begun["plan"], begun, fitted=False)
         reference = begun["reference"]
         for split in (*options.splits, *([] if reference is None else [reference])):
             if split not in tasks:
                 raise ValueError(f"it has no split {split!r}")
         request = SourceRequest(**(begun["job"]["request"] or {"source": job.corpus.name}))
-        making = Making(out, begun["plan"], begun["asked"], kept, begun)
         return Counting(options, making, job, tasks, reference, request)
 
 
