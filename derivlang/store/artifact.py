@@ -27,8 +27,7 @@ from derivlang.core.seal import sealed
 from derivlang.store.disk import file_lock, is_begun
 from derivlang.store.files import is_stream
 from derivlang.store.folders import is_free, replace_folder
-from derivlang.store.listing import file_hash
-from derivlang.store.record import check_same, read_record, record_text
+from derivlang.store.record import check_same, file_hash, read_record, record_text
 
 FILES = "files"  # field of a record: name of a file -> its hash
 RECIPE = ".recipe.json"  # what the record beside a file adds to the name of the file

@@ -28,9 +28,8 @@ from derivlang.core.messages import DerivlangWarning, first_names, warn
 from derivlang.core.parse_errors import causes
 from derivlang.core.version import __version__
 from derivlang.formats.progress import bytes_read, stage
-from derivlang.store.listing import file_hash
 from derivlang.store.manifest import CARD
-from derivlang.store.record import difference
+from derivlang.store.record import difference, file_hash
 
 MAIN = "main"
 _OF_HUB = ".gitattributes"  # in every repository from its beginning

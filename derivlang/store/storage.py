@@ -25,7 +25,7 @@ from derivlang.core.urls import protocol_of
 from derivlang.formats.places import is_remote, located
 from derivlang.formats.store_errors import asking, is_missing_file
 from derivlang.store.disk import STAGE, disk, remove
-from derivlang.store.listing import file_hash
+from derivlang.store.record import file_hash
 
 # Protocols whose objects appear whole or not at all, and that can refuse to replace one.
 _WHOLE = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
@@ -76,12 +76,10 @@ class Store:
         with disk(self.folder / name), self.writing(name) as path:
             path.write_bytes(content)
 
-    def put_new(self, name: str, content: bytes) -> bool:
-        """Write a file unless there is one of this name. Returns whether it was written."""
-        is_new = not (self.folder / name).exists()  # a set is made by one process at a time here (`Making.held`)
-        if is_new:
+    def put_new(self, name: str, content: bytes) -> None:
+        """Write a file unless there is one of this name."""
+        if not (self.folder / name).exists():  # a set is made by one process at a time here (`Making.held`)
             self.put(name, content)
-        return is_new
 
     def prepare(self, files: Mapping[str, bytes], folder: str) -> Callable[[str], None]:
         """Return what puts one of some files in its place, given its name. It needs no more room on a local disk.
@@ -212,13 +210,9 @@ class UrlStore(Store):
         with self._asking(name):
             self._fs.pipe_file(self._path(name), content)
 
-    def put_new(self, name: str, content: bytes) -> bool:
-        with self._asking(name):
-            try:
-                self._fs.pipe_file(self._path(name), content, mode="create")
-            except FileExistsError:
-                return False
-        return True
+    def put_new(self, name: str, content: bytes) -> None:
+        with self._asking(name), suppress(FileExistsError):
+            self._fs.pipe_file(self._path(name), content, mode="create")
 
     def prepare(self, files: Mapping[str, bytes], folder: str) -> Callable[[str], None]:
         return lambda name: self.put(name, files[name])
