@@ -837,13 +837,12 @@ def _trained_card() -> bytes:
 
 @reader("parser card, compared", "json", lambda: [_trained_card()], "training.parser")
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.store.artifact import Artifact
     from derivlang.training.parser import PARSER_FOLDERS, recipe_of
 
     shutil.copytree(_parser_folder(), folder / "p")
     (folder / "p" / "model.json").write_bytes(data)
     seal(folder / "p" / "model.json")
-    Artifact(kind=PARSER_FOLDERS, path=folder / "p", wanted=recipe_of(json.loads(_trained_card()))).found()
+    PARSER_FOLDERS.found(folder / "p", recipe_of(json.loads(_trained_card())))
     return None
 
 
