@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ _ENTRY = {
     "shard": {"file": str, "sha256": str, **dict.fromkeys(("bytes", "rows", "words"), int)},
     **dict.fromkeys(("documents", "sentences", "tokens", "articles?"), int),
     "counts": {"*": int},
-    "byte_order_marks?": {"*": int},
     "spans?": [{"sha256?": DIGEST, "documents": int, "lines": int}],  # of a task that counts (engine/counting.py)
 }
 _VOCABULARY = pa.schema([("type", pa.string()), ("count", pa.int64())])
@@ -117,14 +115,10 @@ class Target:
         """Return the name of the shard of a task in the finished set."""
         return f"{self.final}/{task}.parquet"
 
-    def record(self, task: str) -> TaskRecord | None:
-        """Return the record of a task of this plan; None if the task is not done, or the record was damaged."""
-        return next(self.records([task]))
-
     def records(self, tasks: Iterable[str]) -> Iterator[TaskRecord | None]:
-        """Yield the records of tasks, in their order, as `record` returns them."""
-        first, second = tee(tasks)
-        for task, content in zip(first, self.store.get_all(map(self.record_file, second)), strict=True):
+        """Yield the records of tasks of this plan, in their order; None for one that is not done, or was damaged."""
+        names = list(tasks)
+        for task, content in zip(names, self.store.get_all(map(self.record_file, names)), strict=True):
             record = TaskRecord.load(content)
             if record is not None:
                 entry = record.entry
