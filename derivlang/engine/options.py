@@ -37,16 +37,10 @@ class LabelOptions(Policies, SentenceRule):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class WorkerOption(Settings):
-    """How many processes there are."""
+class ShardOptions(Settings):
+    """What is written, by how many processes."""
 
     workers: int = setting(1, "Number of worker processes.", minimum=1)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ShardOptions(Settings):
-    """What is written."""
-
     shard_tokens: int = setting(
         20_000_000, "Approximate number of words per shard; for a parse at most 500000.", minimum=1
     )
@@ -69,7 +63,7 @@ class ParserNames(ParserOption):
     parses: OptionalPath = setting(None, "Folder that keeps parses.", unset="$DERIVLANG_PARSES, then the user's cache")
 
 
-class RunOptions(ParserNames, ShardOptions, WorkerOption):
+class RunOptions(ParserNames, ShardOptions):
     """How a run goes."""
 
     heading: ClassVar[str] = "Run"

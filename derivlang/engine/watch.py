@@ -27,12 +27,13 @@ _TICK = 20_000_000  # nanoseconds: the clock of a file system may stand still fo
 class FileStamp:
     """A file as it was when the run was planned.
 
-    stamp: size, time of change, inode, and time of the last change of content or metadata (st_ctime). In a store, a
-    number made of the ETag or the generation stands for the inode (formats/remote.py).
+    stamp: size, time of change, inode, and time of the last change of content or metadata (st_ctime); zeros of what is
+    not a file. In a store, a number made of the ETag or the generation stands for the inode (formats/remote.py).
+    sha256: "" while it is not hashed.
     """
 
-    stamp: tuple[int, int, int, int]
-    sha256: str
+    stamp: tuple[int, int, int, int] = (0, 0, 0, 0)
+    sha256: str = ""
 
     @classmethod
     def of(cls, path: Path) -> FileStamp:
@@ -50,8 +51,8 @@ class FileStamp:
 
     @classmethod
     def unhashed(cls, path: Path) -> FileStamp:
-        """Return a file as it is now, with an empty hash. DataError if it cannot be read."""
-        return cls(_stamp(path), "")
+        """Return a file as it is now, not hashed. DataError if it cannot be read."""
+        return cls(_stamp(path))
 
     def is_at(self, path: Path) -> bool:
         """Return whether a file has this stamp. DataError if it cannot be read."""
