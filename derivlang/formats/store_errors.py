@@ -1,4 +1,4 @@
-"""What a store raises, as an error of derivlang: the one place that knows the exceptions of fsspec and botocore.
+"""What a place raises, as an error of derivlang: the one place that knows the exceptions of fsspec and botocore.
 
 Classes are known by their names, since each store has its own packages and none of them need be installed. No message
 of a store is quoted where it might hold a signed address.
@@ -7,7 +7,7 @@ of a store is quoted where it might hold a signed address.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError
@@ -31,27 +31,6 @@ _BUCKET_OF_GCSFS = re.compile(r"(^|/)b/[^/]+(/o)?$")  # what `gcsfs` asked for: 
 _FAILED = range(500, 600)
 _LOGIN = re.compile(r"//[^/@]*@")
 _QUERY = re.compile(r"\?[^\s'\")]+")
-
-
-@contextmanager
-def asking(where: object, doing: str = "read") -> Iterator[None]:
-    """Raise an error of derivlang for what a store raises. where: the URL. doing: as of `fault`.
-
-    To read: a DataError; missing files, and folders as files, stay as in Python. To write: a StoreError.
-    """
-    try:
-        yield
-    except DerivlangError:
-        raise
-    except Exception as caught:
-        if doing == "read" and (
-            isinstance(caught, IsADirectoryError | NotADirectoryError | FileExistsError)
-            or (isinstance(caught, FileNotFoundError) and is_missing_file(caught, str(where)))
-        ):
-            raise
-        error = fault(caught, str(where), doing)
-        kind = DataError if doing == "read" else StoreError
-        raise kind(error.what, where=error.where, fix=error.fix, id=error.id) from caught
 
 
 def fault(caught: Exception, where: str, doing: str = "read") -> DataError:
@@ -91,6 +70,34 @@ def fault(caught: Exception, where: str, doing: str = "read") -> DataError:
         fix="copy the file to this machine first" if ranges else "run the same command again",
         id="unreadable-file",
     )
+
+
+@contextmanager
+def asking(
+    where: object, doing: str = "read", told: Callable[[Exception, str, str], DerivlangError | None] = fault
+) -> Iterator[None]:
+    """Raise an error of derivlang for what a place raises: a store, a disk, the hub.
+
+    where: the URL or the path. doing, told: as of `fault`, which explains an exception; one for which it returns None
+    stays. To read: a DataError; missing files, and folders as files, stay as in Python. To write: a StoreError.
+    """
+    try:
+        yield
+    except DerivlangError:
+        raise
+    except Exception as caught:
+        if doing == "read" and (
+            isinstance(caught, IsADirectoryError | NotADirectoryError | FileExistsError)
+            or (isinstance(caught, FileNotFoundError) and is_missing_file(caught, str(where)))
+        ):
+            raise
+        error = told(caught, str(where), doing)
+        if error is None:
+            raise
+        kind = DataError if doing == "read" else StoreError
+        # What is written may have a signed address, which a traceback would show.
+        cause = caught if doing == "read" else None
+        raise kind(error.what, where=error.where, fix=error.fix, id=error.id) from cause
 
 
 def is_missing_file(caught: FileNotFoundError, where: str) -> bool:

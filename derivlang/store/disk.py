@@ -12,14 +12,15 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO, BinaryIO
 
-from derivlang.core.errors import DerivlangError, StoreError
+from derivlang.core.errors import StoreError
 from derivlang.core.messages import warn
 from derivlang.core.parse_errors import causes
+from derivlang.formats.store_errors import asking
 
 LOCK = ".derivlang.lock"  # in a folder that is held
 STAGE = ".derivlang"  # the folder of what is being made
@@ -31,25 +32,23 @@ _PAUSE = 0.05  # seconds between two tries for a lock that another process holds
 _TRIES = 100  # to make the folder of a lock, which other processes remove when it is empty
 
 
-@contextmanager
-def disk(path: Path | str) -> Iterator[None]:
+def disk(path: Path | str) -> AbstractContextManager[None]:
     """Turn an OSError of the block, or what a library raises in place of one, into a StoreError about `path`."""
-    try:
-        yield
-    except DerivlangError:
-        raise
-    except Exception as caught:
-        error = system_error(caught)
-        if error is None:
-            raise
-        # Errors of pyarrow have no errno, only the system's message.
-        full = error.errno == errno.ENOSPC or "No space left" in str(error)
-        raise StoreError(
-            "No space left on the disk" if full else f"cannot write here: {error.strerror or error}",
-            where=str(path),
-            fix="free some space and run the same command again: finished shards are kept" if full else None,
-            id="disk-full" if full else "cannot-write",
-        ) from None
+    return asking(path, "write", _of_disk)
+
+
+def _of_disk(caught: Exception, where: str, doing: str) -> StoreError | None:
+    error = system_error(caught)
+    if error is None:
+        return None
+    # Errors of pyarrow have no errno, only the system's message.
+    full = error.errno == errno.ENOSPC or "No space left" in str(error)
+    return StoreError(
+        "No space left on the disk" if full else f"cannot write here: {error.strerror or error}",
+        where=where,
+        fix="free some space and run the same command again: finished shards are kept" if full else None,
+        id="disk-full" if full else "cannot-write",
+    )
 
 
 def system_error(caught: BaseException) -> OSError | None:

@@ -23,11 +23,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from derivlang.core.errors import DerivlangError, StoreError, UsageError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import DerivlangWarning, first_names, warn
 from derivlang.core.parse_errors import causes
 from derivlang.core.version import __version__
 from derivlang.formats.progress import bytes_read, stage
+from derivlang.formats.store_errors import asking
 from derivlang.store.manifest import CARD
 from derivlang.store.record import difference, file_hash
 
@@ -107,7 +108,7 @@ class HubPush:
         """
         from huggingface_hub import HfApi
 
-        with _hub_errors(self.repository), _quiet_client(warn):
+        with asking(self.repository, "write", _of_hub), _quiet_client(warn):
             api = HfApi(library_name="derivlang", library_version=__version__)
             head, there = self._look(api)
             changed = [name for name in names if not _is_same(folder / name, there.get(name))]
@@ -245,16 +246,9 @@ def _quiet_client(warn: Callable[[str], None]) -> Iterator[None]:
             enable_progress_bars()
 
 
-@contextmanager
-def _hub_errors(repository: str) -> Iterator[None]:
-    """Raise StoreError in place of whatever the client of the hub raises."""
-    try:
-        yield
-    except DerivlangError:
-        raise
-    except Exception as error:  # noqa: BLE001 (the client raises errors of several packages)
-        what, fix = _told(error)
-        raise StoreError(what, where=repository, fix=fix, id="hub") from None
+def _of_hub(caught: Exception, where: str, doing: str) -> StoreError:
+    what, fix = _told(caught)
+    return StoreError(what, where=where, fix=fix, id="hub")
 
 
 def _told(error: BaseException) -> tuple[str, str]:
