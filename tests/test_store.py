@@ -915,7 +915,7 @@ def test_a_writer_that_fails_leaves_no_message_of_pyarrow(tmp_path: Path) -> Non
         writer.write({"label": pa.array([1, 2])})
         with pytest.raises(pa.ArrowInvalid):
             writer.write({"label": pa.array(["no number"])})
-        writer.discard()
+        writer.close()
         del writer
         gc.collect()
     finally:

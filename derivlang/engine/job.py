@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, FileSpan
 from derivlang.sources.read import WORDS_PER_BATCH, Reading, batches
 from derivlang.store.set_plan import Target, TaskRecord
-from derivlang.store.shards import closing_shard
+from derivlang.store.shards import ShardWriter
 
 # Words of a batch that is parsed, and so of a row group that `syn` reads: trees take much room.
 _PARSED_WORDS = 1 << 18
@@ -106,7 +107,7 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
     last = -1
     with (
         target.writing(task.name) as path,
-        closing_shard(path, job.corpus.schema, target.where(task.name)) as writer,
+        closing(ShardWriter(path, job.corpus.schema, target.where(task.name))) as writer,
     ):
         for batch in read_task(job, task, reading):
             derived = pipeline.derive(
@@ -139,7 +140,7 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
             if parser is None:  # a parser reports its words itself
                 words_done(derived.derived.n_words)
             vocabulary.add(batch.types, count_types(batch))
-        digest = writer.close()
+        digest = writer.finish()
     made = {"sha256": digest, "bytes": writer.bytes, "rows": writer.rows, "words": tokens}
     entry = {
         "shard": {"file": target.file(task.name), **made},

@@ -117,7 +117,18 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
         "parts": [_stored_part(job, part) for part in corpus.parts],
         "tasks": {
             split: [
-                {"name": task.name, "spans": [_stored_span(span, number[span.part]) for span in task.spans]}
+                {
+                    "name": task.name,
+                    "spans": [
+                        {
+                            "part": number[span.part],
+                            **asdict(span.piece),
+                            "first_document": span.first_document,
+                            "limit": span.limit,
+                        }
+                        for span in task.spans
+                    ],
+                }
                 for task in tasks
             ]
             for split, tasks in plan.items()
@@ -255,10 +266,6 @@ def _stored_part(job: Job, part: CorpusFile) -> dict[str, Any]:
     seen = job.seen.get(part.path)
     stamp = {"stamp": list(seen.stamp), "sha256": seen.sha256} if seen else {}
     return {"split": part.split, "path": str(path), "name": part.name, **stamp}
-
-
-def _stored_span(span: FileSpan, part: int) -> dict[str, Any]:
-    return {"part": part, **asdict(span.piece), "first_document": span.first_document, "limit": span.limit}
 
 
 def _task(task: Mapping[str, Any], split: str, corpus: Corpus) -> ShardTask:

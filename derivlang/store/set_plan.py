@@ -71,18 +71,17 @@ class TaskRecord:
         digest, _, body = content.partition(b"\n")
         if digest.decode("latin-1") != sha256(body).hexdigest():
             return None
-        try:
-            with parse_errors("record", "record of a task", error=StoreError):
-                line, _, stream = body.partition(b"\n")
-                entry = json.loads(line)
-                check_record(entry, _ENTRY)
-                table = pa.ipc.open_stream(stream).read_all().combine_chunks()
-                if table.schema != _VOCABULARY or any(column.null_count for column in table.columns):
-                    raise ValueError("it has no vocabulary")
-                types = table["type"].chunk(0) if table.num_rows else string_array([])
-                return cls(entry, types, to_numpy(table["count"]))
-        except DerivlangError:  # written by somebody else: the task runs again
-            return None
+        # An error: somebody else has written it, and the task runs again.
+        with suppress(DerivlangError), parse_errors("record", "record of a task", error=StoreError):
+            line, _, stream = body.partition(b"\n")
+            entry = json.loads(line)
+            check_record(entry, _ENTRY)
+            table = pa.ipc.open_stream(stream).read_all().combine_chunks()
+            if table.schema != _VOCABULARY or any(column.null_count for column in table.columns):
+                raise ValueError("it has no vocabulary")
+            types = table["type"].chunk(0) if table.num_rows else string_array([])
+            return cls(entry, types, to_numpy(table["count"]))
+        return None
 
 
 DATA = "data"

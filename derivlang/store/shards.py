@@ -14,7 +14,7 @@ import io
 import json
 import os
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ class ShardWriter:
             self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
             self.rows += table.num_rows
 
-    def close(self) -> str:
+    def finish(self) -> str:
         """Flush the file. Returns its SHA-256, or "" for an empty shard, which writes no file."""
         with disk(self._where):
             if self._file is None:
@@ -72,23 +72,13 @@ class ShardWriter:
             self._file.close()
             return file_hash(self.path)
 
-    def discard(self) -> None:
-        """Close a file that is not complete."""
+    def close(self) -> None:
+        """Close the file, also one that is not complete."""
         if self._writer is not None:
             self._writer.is_open = False  # else pyarrow closes it at garbage collection, after its file
         if self._file is not None:
             with suppress(OSError):  # the file is removed anyway
                 self._file.close()
-
-
-@contextmanager
-def closing_shard(path: Path, schema: Schema, where: str) -> Iterator[ShardWriter]:
-    """Give a writer, which is closed after the block, also if that raises."""
-    writer = ShardWriter(path, schema, where)
-    try:
-        yield writer
-    finally:
-        writer.discard()
 
 
 def _parquet_writer(file: io.BufferedWriter, schema: pa.Schema) -> Any:

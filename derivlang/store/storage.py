@@ -115,10 +115,16 @@ class Store:
         Nothing is put if the block writes no file there, or raises.
         """
         path = self.folder / name
-        with _fresh(path) as fresh:
+        fresh = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")  # no process of any computer has this name
+        with disk(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        try:
             yield fresh
             if fresh.exists():
                 self.take(fresh, name)
+        finally:
+            with suppress(OSError):
+                fresh.unlink(missing_ok=True)
 
     def take(self, path: Path, name: str) -> None:
         """Move a file of the local disk to its place. For a local store it must be on the same disk."""
@@ -326,19 +332,6 @@ def check_claim(store: Store, name: str, claim: tuple[str, bytes] | None) -> Non
             fix="run the same command again when that one has ended, or name another place with -o",
             id="other-run",
         )
-
-
-@contextmanager
-def _fresh(path: Path) -> Iterator[Path]:
-    """Give a name beside a file that no other process of any computer uses; nothing is left there after the block."""
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    with disk(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        yield fresh
-    finally:
-        with suppress(OSError):
-            fresh.unlink(missing_ok=True)
 
 
 def _below(folder: Path, inside: str = "", *, shut: str | None = None) -> Iterator[tuple[str, int]]:
