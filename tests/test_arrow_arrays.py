@@ -22,7 +22,7 @@ def test_files_of_one_source_may_differ_in_the_width_of_strings(tmp_path: Path) 
         writer = ShardWriter(tmp_path / f"{number}", schema)
         for column in batches:
             writer.write({"xpos": column})
-        writer.close()
+        writer.finish()
         expected = [row for column in batches for row in column.to_pylist()]
         assert parquet.read_table(tmp_path / f"{number}")["xpos"].to_pylist() == expected
 

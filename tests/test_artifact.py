@@ -141,12 +141,12 @@ def test_an_artifact_is_kept_made_again_or_refused(maker: Maker, tmp_path: Path)
     whole = contents(out)
     files = set(kind.files(kind.read(out)))
     assert whole.keys() == {*files, kind.record}  # every file that is written is known to be part of it
-    assert kind.is_whole(out)
+    assert not [*kind.missing(out, kind.read(out))]
     maker.make(out)
     assert contents(out) == whole
     for name in sorted(files):
         (out / name).unlink()
-        assert not kind.is_whole(out)
+        assert [*kind.missing(out, kind.read(out))] == [out / name]
         with pytest.warns(DerivlangWarning, match=f"{name} is missing; the {kind.noun} is made again"):
             maker.make(out)
         assert contents(out) == whole

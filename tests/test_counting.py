@@ -18,7 +18,7 @@ import pytest
 from derivlang.core.seal import sealed
 from derivlang.engine import counting, ranks
 from derivlang.parsing.model import PACKAGE
-from derivlang.store.storage import FolderStore
+from derivlang.store.storage import Store
 from tests import commands
 from tests.commands import make, run, snapshot, written
 from tests.test_ranks import SOURCES, SPEC, TEXT, text, whole
@@ -260,10 +260,10 @@ def test_a_link_to_a_plan_counts_nothing(tmp_path: Path, text: Path) -> None:
 def test_a_kill_between_the_plan_and_the_removal_of_the_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path, whole: dict[str, bytes]
 ) -> None:
-    out, remove = tmp_path / "out", FolderStore.remove
+    out, remove = tmp_path / "out", Store.remove
     deferred(text, out, *SMALL)
     with monkeypatch.context() as patch:
-        patch.setattr(FolderStore, "remove", lambda self, *names: remove(self, *names) if counts(out) else None)
+        patch.setattr(Store, "remove", lambda self, *names: remove(self, *names) if counts(out) else None)
         worked(out, 1, "--stage", "count")
     assert len(list(out.rglob("*.record"))) == 6
     assert run("plan", "--t", SPEC, text, "-o", out, *SMALL, "--defer", "--json").json["stage"] == "derive"

@@ -23,7 +23,7 @@ import pytest
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.store.disk import disk, file_lock
 from derivlang.store.folders import NOTE, is_free, replace_folder
-from derivlang.store.storage import FolderStore
+from derivlang.store.storage import Store
 from tests.commands import leftovers, make, run, wiki, written
 
 
@@ -143,7 +143,7 @@ def test_a_process_that_is_killed_leaves_no_result_of_two(after: int, tmp_path: 
         steps = count()
 
         def stopping(method: Any) -> Any:
-            def stopped(self: FolderStore, *given: Any) -> None:
+            def stopped(self: Store, *given: Any) -> None:
                 if next(steps) >= after:
                     raise KeyboardInterrupt
                 method(self, *given)
@@ -151,7 +151,7 @@ def test_a_process_that_is_killed_leaves_no_result_of_two(after: int, tmp_path: 
             return stopped
 
         for name in ("put", "remove", "take"):
-            patch.setattr(FolderStore, name, stopping(getattr(FolderStore, name)))
+            patch.setattr(Store, name, stopping(getattr(Store, name)))
         replace_folder(out, write, names, record="record", warn=lambda message: None)
     now = found()
     assert now["mine.md"] == "mine"

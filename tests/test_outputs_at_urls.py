@@ -16,7 +16,7 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.formats.places import located
 from derivlang.store.files import write_texts
 from derivlang.store.folders import NOTE, is_free, replace_folder
-from derivlang.store.url_store import UrlStore
+from derivlang.store.storage import UrlStore
 from tests import runs
 from tests.commands import make, pairs, run, snapshot, trees, wiki, written
 from tests.object_store import Bucket, Files, InMemory

@@ -24,8 +24,6 @@ from derivlang.core.errors import DataError
 from derivlang.core.seal import sealed
 from derivlang.engine import engines, ranks
 from derivlang.engine.job import Events, Job, Result, ShardTask
-from derivlang.engine.launchers import rank_of
-from derivlang.engine.options import RankOptions
 from derivlang.store.making import Target
 from derivlang.store.shards import ShardWriter
 from tests import commands
@@ -362,19 +360,16 @@ def test_killed_ranks(tmp_path: Path) -> None:
 
 # Schedulers
 
-SLURM = {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_MAX": "3", "SLURM_ARRAY_TASK_COUNT": "4"}
-
 
 def test_the_printed_commands_make_the_set(tmp_path: Path, text: Path, whole: dict[str, bytes]) -> None:
-    """`sbatch` stands in for Slurm's: it runs each task of the array, with the variables that Slurm sets."""
+    """`sbatch` stands in for Slurm's: it runs each task of the array, with the variable that Slurm sets."""
     place = tmp_path / "my out"
     printed = run("plan", "--t", SPEC, text, "-o", place, "--shard-tokens", 100, "--world", 3).out
     sbatch, *_, finish = (line for line in printed.splitlines() if line.startswith(("sbatch", "derivlang finish")))
     stand_in = r"""#!/bin/sh
 array=${1#--array=}
 for task in $(seq ${array%-*} ${array#*-}); do
-    env SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_MIN=${array%-*} SLURM_ARRAY_TASK_MAX=${array#*-} \
-        sh -c "$3" || exit
+    env SLURM_ARRAY_TASK_ID=$task sh -c "$3" || exit
 done
 """
     bin = tmp_path / "bin"
@@ -385,40 +380,6 @@ done
     for line in (sbatch, finish):
         subprocess.run(line, shell=True, check=True, env=commands.environment(**path), stdout=subprocess.DEVNULL)
     assert snapshot(place) == whole
-
-
-@pytest.mark.parametrize(
-    ("environment", "options", "wanted"),
-    [
-        ({**SLURM, "SLURM_ARRAY_TASK_ID": "3"}, {}, (3, 4)),
-        ({**SLURM, "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "3"}, {"world": 7}, (3, 7)),
-        ({"JOB_COMPLETION_INDEX": "0"}, {"world": 9}, (0, 9)),
-        ({"SGE_TASK_ID": "1"}, {"world": 2}, (0, 2)),
-        ({"SGE_TASK_ID": "undefined", "PBS_ARRAY_INDEX": "5"}, {"world": 6}, (5, 6)),
-        ({"AWS_BATCH_JOB_ARRAY_INDEX": "1", "AWS_BATCH_JOB_ARRAY_SIZE": "8"}, {}, (1, 8)),
-        ({**SLURM, "SLURM_ARRAY_TASK_ID": "3"}, {"rank": 0, "world": 2}, (0, 2)),
-    ],
-)  # fmt: skip
-def test_the_rank_of_an_array_job(
-    environment: dict[str, str], options: dict[str, int], wanted: tuple[int, int]
-) -> None:
-    assert rank_of(RankOptions(**options), environment) == wanted
-
-
-@pytest.mark.parametrize(
-    ("environment", "options", "option"),
-    [
-        ({}, {}, "--rank"),
-        ({}, {"world": 2}, "--rank"),
-        ({"JOB_COMPLETION_INDEX": "0"}, {}, "--world"),
-        # Tasks 2 and 5 of a larger array, once more: the count says nothing of the ranks.
-        ({"SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_TASK_MIN": "2", "SLURM_ARRAY_TASK_MAX": "5",
-          "SLURM_ARRAY_TASK_COUNT": "2"}, {}, "--world"),
-    ],
-)  # fmt: skip
-def test_no_rank_is_guessed(environment: dict[str, str], options: dict[str, int], option: str) -> None:
-    with pytest.raises(derivlang.DerivlangError, match=rf"(?s){option}.*e\.g\. --rank 0 --world 4"):
-        rank_of(RankOptions(**options), environment)
 
 
 # Bad input

@@ -19,10 +19,9 @@ from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.evaluation.verify import verify_run
-from derivlang.store import listing
 from derivlang.training.begun_from import model_of
 from derivlang.training.checkpoint import newest
-from derivlang.training.run_folder import check_files, read
+from derivlang.training.run_folder import read
 from tests.commands import run as cli
 from tests.leaves import changes
 from tests.tiny_runs import data_folder as task_data
@@ -252,24 +251,6 @@ def test_a_log_that_was_changed_before_a_checkpoint_is_written_again(run: Path) 
         assert [json.loads(line)["loss"] for line in (run / "log.jsonl").read_text().splitlines()] == losses
         shutil.rmtree(run / "checkpoints" / "step-00000006")
         shutil.rmtree(run / "model")
-
-
-def test_each_file_is_hashed_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not for each cell of an evaluation, nor for each command of one process; a changed file is read again."""
-    hashed: list[str] = []
-    digest = listing.file_digest
-    monkeypatch.setattr(listing, "file_digest", lambda file, name: hashed.append(file.name) or digest(file, name))
-    monkeypatch.setattr(listing, "_SETTLED", -1)  # else a file of this test is too young for its time to be trusted
-    trained_run = PretrainedRun.load(run)
-    once = sorted(hashed)
-    assert once == sorted(set(once))
-    for _ in range(3):
-        trained_run.check_weights()
-        check_files(run, trained_run.facts)
-    assert sorted(hashed) == once
-    (run / "log.jsonl").write_bytes((run / "log.jsonl").read_bytes()[:-1] + b" ")
-    with pytest.raises(StoreError, match=r"log\.jsonl"):
-        check_files(run, trained_run.facts)
 
 
 def test_verify_names_what_is_damaged_or_missing(run: Path) -> None:

@@ -91,8 +91,7 @@ while [ $# -gt 0 ]; do
 done
 first=${array%-*} last=${array#*-}
 for task in $(seq ${first:-0} ${last:-0}); do
-    [ -z "$array" ] || export SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_MIN=$first SLURM_ARRAY_TASK_MAX=$last \
-        SLURM_ARRAY_TASK_COUNT=$((last - first + 1))
+    [ -z "$array" ] || export SLURM_ARRAY_TASK_ID=$task
     sh -c "$command" >&2 || failed=1
 done
 [ "$failed" ] || touch "ended-$$"
@@ -120,8 +119,7 @@ def test_kubernetes(planned: Path, whole: dict[str, bytes], monkeypatch: pytest.
     assert (program, job["completionMode"]) == ("derivlang", "Indexed")
     monkeypatch.chdir(planned.parent)
     for pod in range(job["completions"]):
-        monkeypatch.setenv("JOB_COMPLETION_INDEX", str(pod))
-        run(*arguments)
+        run(*(one.replace("$(JOB_COMPLETION_INDEX)", str(pod)) for one in arguments))
     run("finish", planned)
     assert snapshot(planned) == whole
 
@@ -222,7 +220,7 @@ def test_threads_change_no_byte(tmp_path: Path) -> None:
 def test_exit_codes(tmp_path: Path) -> None:
     text, out = wiki(tmp_path), tmp_path / "out"
     run("plan", "--t", "inv", text, "-o", out)
-    assert spawn("work", out, "--world", 2, code=2).err.count("\n") == 2  # the message and how to put it right
+    assert "Missing option '--rank'" in spawn("work", out, "--world", 2, code=2).err
     again = [spawn("work", out, "--rank", 0, "--world", 9) for _ in range(2)]
     assert [one.out for one in again] == ["rank 0 of 9: 1 task done\n", "rank 0 of 9: 0 tasks done, 1 done before\n"]
     assert [one.err for one in again] == ["", ""]

@@ -28,7 +28,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.making import Making
 from derivlang.store.set_plan import Target
-from derivlang.store.storage import FolderStore
+from derivlang.store.storage import Store
 from tests import commands
 from tests.commands import leftovers, make, once, rows, run, shards, snapshot, wiki
 
@@ -278,7 +278,7 @@ def test_a_reader_loads_one_set_or_none_after_a_kill(
     def close(*given: Any) -> None:
         with monkeypatch.context() as patch:
             for name in ("put", "remove", "rename"):
-                patch.setattr(FolderStore, name, killed(getattr(FolderStore, name)))
+                patch.setattr(Store, name, killed(getattr(Store, name)))
             finish(*given)
 
     finish = Making.close
@@ -915,7 +915,7 @@ def test_a_writer_that_fails_leaves_no_message_of_pyarrow(tmp_path: Path) -> Non
         writer.write({"label": pa.array([1, 2])})
         with pytest.raises(pa.ArrowInvalid):
             writer.write({"label": pa.array(["no number"])})
-        writer.discard()
+        writer.close()
         del writer
         gc.collect()
     finally:

@@ -133,9 +133,8 @@ def _show_data(home: Path, *, unused: bool) -> None:
     from datetime import datetime
 
     from derivlang.core.errors import StoreError
-    from derivlang.store.listing import below
     from derivlang.store.made_of import RECIPE, known, recipe_of
-    from derivlang.store.record import read_record
+    from derivlang.store.record import below, read_record
 
     if not home.is_dir():
         raise StoreError("there is no such folder", where=str(home), id="missing-folder")

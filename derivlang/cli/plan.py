@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from derivlang.commands.sets import PlanSet
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 from derivlang.core.settings import setting
+from derivlang.core.urls import is_url
 
 _MOST_RANKS = 100  # in the command lines that are printed
 
@@ -37,15 +39,19 @@ class _PrintedPlan(PlanSet):
 
 
 def _show(asked: _PrintedPlan, planned: dict[str, Any]) -> None:
-    from derivlang.engine.launchers import commands_for
-
     if not planned["tasks"]:
         return  # it is complete, which was said
     done = f", {planned['done']:,} of them done" if planned["done"] else ""
     stage = " to count first" if planned["stage"] == "count" else ""
     echo(f"{planned['out']}{os.sep}  {counted(planned['tasks'], 'task')}{stage}{done}")
-    for where, line in commands_for(planned["out"], asked.world or min(planned["tasks"], _MOST_RANKS)):
-        echo(f"# {where}\n{line}")
+    # A local plan belongs to the user who makes it, which a rank sees.
+    place, trust = shlex.quote(planned["out"]), " --trust" * is_url(planned["out"])
+    world = asked.world or min(planned["tasks"], _MOST_RANKS)
+    work = f"derivlang work {place}{trust} --world {world} --rank"
+    echo(f"# each rank, R = 0 to {world - 1}\n{work} R")
+    echo(f"# Slurm\nsbatch --array=0-{world - 1} --wrap {shlex.quote(f'{work} $SLURM_ARRAY_TASK_ID')}")
+    echo(f"# Kubernetes, completionMode: Indexed, completions: {world}\n{work} $(JOB_COMPLETION_INDEX)")
+    echo(f"# then\nderivlang finish {place}")
 
 
 _PrintedPlan.__doc__ = PlanSet.__doc__

@@ -117,9 +117,9 @@ class PlacePath(LocalPath):
             return super().convert(value, param, ctx)
         place = located(value)
         if self.writes and is_remote(place):
-            from derivlang.store.url_store import UrlStore  # imported late: help pages do not need it
+            from derivlang.store.storage import store_at  # imported late: help pages do not need it
 
-            UrlStore(str(place))
+            store_at(place)
         return place
 
 

@@ -24,7 +24,7 @@ from derivlang.grammar.families import UPOS, head_class
 from derivlang.grammar.grammar import Grammar, grammar_text, read_grammar
 from derivlang.grammar.settings import GrammarFitOptions
 from derivlang.grammar.treebank import check_labels, check_subtypes, check_version, demonstratives, read_families
-from derivlang.store.artifact import Artifact, kind_of_files
+from derivlang.store.artifact import kind_of_files
 from derivlang.store.files import held_file, is_stream, refuse_source, write_texts
 from derivlang.store.record import record_text
 
@@ -56,8 +56,7 @@ def fit_file(
             grammar, _ = _fitted(treebanks, out, options, names, seen, warn)
             write_texts(out, {out.name: grammar_text(grammar)}, replace=options.force)
             return {"out": str(out)}
-        artifact = Artifact(kind=GRAMMAR_FILES, path=out, wanted=wanted, force=options.force)
-        record = artifact.found(warn)
+        record = GRAMMAR_FILES.found(out, wanted, force=options.force, warn=warn)
         if record is not None:
             found(out)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from derivlang.commands.command import Command, Result, Spec, transforms
 from derivlang.commands.folders import named_folder
@@ -19,7 +19,6 @@ from derivlang.engine.options import (
     ColumnOptions,
     LabelOptions,
     MakeOptions,
-    RankOptions,
     RowOptions,
     RunOptions,
 )  # fmt: skip
@@ -155,29 +154,37 @@ class PlanSet(MakingSource[dict[str, Any]], RunOptions, ColumnOptions):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WorkOnSet(Command[dict[str, Any]], RankOptions):
+class WorkOnSet(Command[dict[str, Any]]):
     """Run the tasks of one rank of the set that `derivlang plan` planned in PLACE.
 
     Rank R of N takes the tasks R, R + N, R + 2 N and so on. Tasks that are done already are left as they are, so the
-    same command goes on after a stop. Without --rank, the environment of an array job says which rank this is.
+    same command goes on after a stop.
 
     \b
-    sbatch --array=0-3 --wrap 'derivlang work OUT --world 4'
+    sbatch --array=0-3 --wrap 'derivlang work OUT --rank $SLURM_ARRAY_TASK_ID --world 4'
     derivlang work OUT --rank 0 --world 4
     """
 
     place: PathLike
+    rank: Annotated[int, setting(None, "Number of this rank, from 0.", minimum=0)]
+    world: Annotated[int, setting(None, "Number of ranks.", minimum=1)]
+    _: KW_ONLY
+    trust: bool = setting(
+        False, "The plan is yours: count its files; do not hash them again if their stamps are the same."
+    )
+    stage: Literal["count", "derive"] | None = setting(
+        None, "Only this stage of a plan that counts later (`plan --defer`).", unset="one after the other"
+    )
+    no_wait: bool = setting(False, "Exit with 75 where other ranks must end a stage first, in place of waiting.")
 
     def __call__(self) -> dict[str, Any]:
         """Return {"out", "rank", "world", "counted", "made", "found", "words", "seconds"}: the numbers of tasks that
         were counted, that were made and that had been made already, and of words of those made now."""
         from derivlang.engine.job import Events
-        from derivlang.engine.launchers import rank_of
         from derivlang.engine.ranks import work
 
-        rank, world = rank_of(self.part(RankOptions))
-        wait = not self.no_wait
-        return work(located(self.place), rank, world, Events(), trust=self.trust, stage=self.stage, wait=wait)
+        wait, place = not self.no_wait, located(self.place)
+        return work(place, self.rank, self.world, Events(), trust=self.trust, stage=self.stage, wait=wait)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -26,16 +26,21 @@ def parse_errors(
     error: type[DerivlangError] = DataError,
     id: str = "unreadable",
     fix: str | None = None,
+    within: type[DerivlangError] | tuple[()] = (),
 ) -> Iterator[None]:
     """Raise `error` in place of any exception of the block that is not a DerivlangError.
 
     where: `file:line`, a file or an option; a function is called when something fails, so that it can name the line
     that was being read. what: a noun for the content ("JSON", "manifest"). The original exception is the cause.
+    within: errors of derivlang for which the content is at fault, too, such as an error of a spec in a manifest.
     """
     try:
         yield
-    except DerivlangError:
-        raise
+    except DerivlangError as caught:
+        if isinstance(caught, error) or not isinstance(caught, within):
+            raise
+        place, told = where if isinstance(where, str) else where(), reason(ValueError(caught.what))
+        raise error(f"this is not a valid {what}: {told}", where=place, fix=fix, id=id) from caught
     except OSError as caught:
         place = where if isinstance(where, str) else where()
         raise error(f"cannot be read: {caught.strerror or reason(caught)}", where=place, fix=fix, id=id) from caught
@@ -44,6 +49,14 @@ def parse_errors(
             raise  # an interrupt, not a fault of the bytes
         place = where if isinstance(where, str) else where()
         raise error(f"this is not a valid {what}: {reason(caught)}", where=place, fix=fix, id=id) from caught
+
+
+def causes(caught: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and its causes."""
+    at: BaseException | None = caught
+    while at is not None:
+        yield at
+        at = at.__cause__ or at.__context__
 
 
 def reason(caught: BaseException) -> str:

@@ -52,7 +52,7 @@ def run_stats(
     if settings.workers == 1 or len(languages) == 1:
         return list(given.specs(pipelines) if pipelines else map(given.set, languages))
     tasks = list(enumerate(languages))
-    rows = dict(in_processes(given.numbered, tasks, settings.workers, [__name__]))
+    rows = dict(in_processes(given.numbered, tasks, settings.workers))
     return [rows[number] for number, _ in tasks]
 
 

@@ -6,7 +6,6 @@ job ──make_plan──▶ tasks ──engine──▶ shards and records ─�
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -16,14 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64
+from derivlang.core.arrow import to_numpy
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.messages import counted
 from derivlang.core.names import split_name
-from derivlang.engine.engines import in_processes, modules_of, run_tasks
+from derivlang.engine.engines import in_processes, run_tasks
 from derivlang.engine.job import Events, Job, Plan, ShardTask, count_vocabulary
-from derivlang.engine.manifest import Files, SplitResult, asked_of, manifest_of, plan_hash
+from derivlang.engine.manifest import Files, asked_of, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import (
     layout,
@@ -59,11 +60,6 @@ class Planned:
     def tasks(self) -> list[ShardTask]:
         """All tasks, in the order of the plan."""
         return [task for tasks in self.plan.values() for task in tasks]
-
-    @property
-    def todo(self) -> list[ShardTask]:
-        """The tasks that are not done yet."""
-        return [task for task in self.tasks if task.name not in self.making.done]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +229,7 @@ def _vocabulary(job: Job, split: str, options: MakeOptions) -> tuple[pa.Array, I
         if min(workers, len(tasks)) < 2:
             return count_vocabulary(job, tasks)
         vocabulary, waiting, added = TypeCounts(), dict[int, tuple[pa.Array, Int64]](), 0
-        for number, found in in_processes(partial(_count, job), list(enumerate(tasks)), workers, modules_of(job)):
+        for number, found in in_processes(partial(_count, job), list(enumerate(tasks)), workers):
             waiting[number] = found
             while added in waiting:  # in the order of the tasks, in which types are first met
                 vocabulary.add(*waiting.pop(added))
@@ -249,7 +245,7 @@ def _count(job: Job, numbered: tuple[int, ShardTask]) -> tuple[int, tuple[pa.Arr
 def _run(workers: int, events: Events, planned: Planned) -> dict[str, Any]:
     """Run the tasks that are not done yet, and finish the set. Returns its manifest."""
     making = planned.making
-    todo = planned.todo
+    todo = [task for task in planned.tasks if task.name not in making.done]
     if making.follows:  # from here on, ranks need not count
         making.begin()
     with working(planned.job, todo):
@@ -274,16 +270,17 @@ def assemble(planned: Planned, warn: Callable[[str], None], *, shards: bool = Fa
     """
     job, plan, making = planned.job, planned.plan, planned.making
     splits = [split for split, tasks in plan.items() for _ in tasks]
-    results = {split: SplitResult() for split in plan}
+    results: dict[str, list[dict[str, Any]]] = {split: [] for split in plan}
     vocabulary = TypeCounts()
     # In the order of the plan, so that the manifest does not depend on who was first.
     for split, record in zip(splits, making.records(names_of(plan), shards=shards), strict=True):
-        results[split].add(record.entry)
+        results[split].append(record.entry)
         vocabulary.add(record.types, record.counts)
-    marked = sum((result.byte_order_marks for result in results.values()), Counter[str]())
-    for name, n in marked.items():
-        warn(f"{name}: {counted(n, 'word')} with U+FEFF, a byte-order mark, as joined files have; it is kept")
     types, counts = vocabulary.result()
+    marked = int(counts[to_numpy(pc.match_substring(types, "\ufeff"))].sum())
+    if marked and job.corpus.is_raw and job.corpus.words != "space":
+        has = f"{counted(marked, 'word')} with U+FEFF, a byte-order mark, as joined files have"
+        warn(f"{job.corpus.name}: {has}; it is kept")
     for message in job.pipeline.warnings(job.lexicon, types, counts):
         warn(message)
     shared = shares(types, counts, job.lexicon)

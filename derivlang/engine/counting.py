@@ -28,16 +28,15 @@ from derivlang.engine.plan import count_documents, layout, look_at, numbered
 from derivlang.engine.stored import give, take
 from derivlang.engine.vocabulary import TypeCounts
 from derivlang.engine.watch import FileStamp, unchanged
-from derivlang.sources.corpus import CorpusFile, FileSpan
+from derivlang.sources.corpus import FileSpan
 from derivlang.sources.request import SourceRequest
 from derivlang.store.making import Making
 from derivlang.store.manifest import NAME, read_manifest
-from derivlang.store.record import check_record
 from derivlang.store.set_plan import PLAN, TaskRecord, begun_plan, difference_of_sets, stage_of
 from derivlang.store.storage import store_at
 
 _OPTIONS = {"splits": [str], "shard_tokens": int, "force": bool, "limit?": int}
-_FORM = {"options": _OPTIONS, "job": dict, "reference?": str}  # of the plan
+_FORM = {"options": _OPTIONS, "reference?": str}  # of the plan
 _NO_WORDS = string_array([]), np.zeros(0, np.int64)
 _NO_SHARD = {"sha256": "", "bytes": 0, "rows": 0, "words": 0}
 
@@ -101,7 +100,13 @@ class Counting:
         seen = {span.part.path: job.seen[span.part.path] for span in task.spans} if has_files else {}
         for path, stamp in seen.items():
             if not stamp.is_at(path):
-                raise _other_file(path)
+                raise DataError(
+                    "this is not the file that was planned: it was changed, or is a copy of it",
+                    where=str(path),
+                    fix="plan the set again with --force; without --defer a plan knows files by their content, so "
+                    "copies will do",
+                    id="source-changed",
+                )
         last = self.tasks[_split_of(task)][-1].spans[-1]
         with unchanged(seen):
             # A file is hashed where it begins, and the documents behind the last span count for no other.
@@ -175,7 +180,9 @@ def begin(job: Job, request: SourceRequest, options: MakeOptions, events: Events
         tasks |= layout(job, splits=[reference], shard_tokens=size)
     if reference is None:  # a saved lexicon that does not fit is refused before anything is counted
         job.pipeline.fit(saved=job.lexicon_text, where=str(options.lexicon or "--lexicon"))
-    job = replace(job, seen={part.path: _unhashed(job, part) for part in job.corpus.parts if part.split in tasks})
+    paths = [part.path for part in job.corpus.parts if part.split in tasks]
+    seen = {path: FileStamp.unhashed(path) if job.corpus.has_files else FileStamp() for path in paths}
+    job = replace(job, seen=seen)
     kept = job.pipeline.files_to_keep(fitted=False)
     given, files = give(job, tasks, kept, request)
     splits = list(options.splits)
@@ -198,33 +205,17 @@ def open_counting(out: Path) -> Counting | None:
     begun = begun_plan(store_at(out))
     if begun.get("stage") != "count":
         return None
+    job, tasks, making = take(out, begun, _FORM, fitted=False)
     where = str(out / PLAN)
     with parse_errors(where, "plan", error=StoreError, id="plan", fix="plan the set again, in another place"):
-        check_record(begun, _FORM)
         options = MakeOptions(out=out, **{**begun["options"], "splits": tuple(begun["options"]["splits"])})
-        job, tasks, kept = take(out, PLAN, begun["plan"], begun, fitted=False)
         reference = begun["reference"]
         for split in (*options.splits, *([] if reference is None else [reference])):
             if split not in tasks:
                 raise ValueError(f"it has no split {split!r}")
         request = SourceRequest(**(begun["job"]["request"] or {"source": job.corpus.name}))
-        making = Making(out, begun["plan"], begun["asked"], kept, begun)
         return Counting(options, making, job, tasks, reference, request)
-
-
-def _unhashed(job: Job, part: CorpusFile) -> FileStamp:
-    """Return a file as it is now, without its hash."""
-    return FileStamp.unhashed(part.path) if job.corpus.has_files else FileStamp((0, 0, 0, 0), "")
 
 
 def _split_of(task: ShardTask) -> str:
     return task.spans[0].part.split
-
-
-def _other_file(path: Path) -> DataError:
-    return DataError(
-        "this is not the file that was planned: it was changed, or is a copy of it",
-        where=str(path),
-        fix="plan the set again with --force; without --defer a plan knows files by their content, so copies will do",
-        id="source-changed",
-    )

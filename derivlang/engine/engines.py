@@ -32,18 +32,15 @@ def run_tasks(job: Job, tasks: list[ShardTask], target: Target, workers: int) ->
     if workers == 1:
         return (run_task(job, task, target) for task in tasks)
     again = "the same command goes on from the finished shards"
-    modules = [*modules_of(job), type(target.store).__module__]
-    return in_processes(partial(run_task, job, target=target), tasks, workers, modules, again)
+    return in_processes(partial(run_task, job, target=target), tasks, workers, again)
 
 
-def in_processes(
-    function: Callable[[Any], Out], tasks: Sequence[Any], workers: int, modules: Sequence[str] = (), again: str = ""
-) -> Iterator[Out]:
+def in_processes(function: Callable[[Any], Out], tasks: Sequence[Any], workers: int, again: str = "") -> Iterator[Out]:
     """Yield what a function returns for each task, as they are done, from a pool of processes.
 
-    modules: what the server that they are forked from imports. again: what a message says of the tasks that are done,
-    if a process dies. The function, the tasks and the results are pickled. A few tasks for each worker wait at a time,
-    so that this process needs no more memory for many tasks than for few.
+    again: what a message says of the tasks that are done, if a process dies. The function, the tasks and the results
+    are pickled. A few tasks for each worker wait at a time, so that this process needs no more memory for many tasks
+    than for few.
     """
     from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
     from concurrent.futures.process import BrokenProcessPool
@@ -51,7 +48,7 @@ def in_processes(
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if context.get_start_method() == "forkserver":
-        context.set_forkserver_preload([__name__, "concurrent.futures.process", *modules])
+        context.set_forkserver_preload([__name__, "concurrent.futures.process"])
     counts = context.Array("q", 2)  # bytes read and words done by all workers
     shown = [0, 0]
 
@@ -86,16 +83,6 @@ def in_processes(
         finally:
             for future in waiting:
                 future.cancel()
-
-
-def modules_of(job: Job) -> list[str]:
-    """Return the modules that the workers need, for the server to import once.
-
-    Else each worker imports the transforms' modules with its first job. Modules of other packages are left to the
-    workers: they might start threads, which a fork does not take along.
-    """
-    modules = {type(transform).__module__ for transform in job.pipeline.transforms}
-    return sorted(module for module in modules if module.startswith("derivlang."))
 
 
 @contextmanager

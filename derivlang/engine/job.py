@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from derivlang.core.policies import Policies
 from derivlang.core.schema import left_out
 from derivlang.core.takes import Rule
 from derivlang.core.to_table import to_table
-from derivlang.engine.vocabulary import TypeCounts, count_byte_order_marks, count_types
+from derivlang.engine.vocabulary import TypeCounts, count_types
 from derivlang.engine.watch import FileStamp, unchanged
 from derivlang.formats.progress import found, words_done
 from derivlang.parsing.registry import find_parser
@@ -29,14 +27,10 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, FileSpan
 from derivlang.sources.read import WORDS_PER_BATCH, Reading, batches
 from derivlang.store.set_plan import Target, TaskRecord
-from derivlang.store.shards import closing_shard
+from derivlang.store.shards import ShardWriter
 
 # Words of a batch that is parsed, and so of a row group that `syn` reads: trees take much room.
 _PARSED_WORDS = 1 << 18
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # numbers of mallopt(3)
-# Bytes that may lie free, and bytes of an array that is kept: arrays of a table of labelled rows are smaller. Running
-# text gains nothing, and its peak would rise.
-_KEPT, _LARGEST = 32 << 20, 6 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +89,6 @@ class Result:
 
 def run_task(job: Job, task: ShardTask, target: Target) -> Result:
     """Read, derive and write one shard, then its record. A task that fails leaves no file behind."""
-    if not job.corpus.schema.running:
-        keep_freed()
     # The parser comes before the splitter: both may load spaCy, and the parser may need more of it.
     parser = None if job.parser is None else find_parser(job.parser, job.corpus.language)
     pipeline = job.pipeline.begin()
@@ -108,14 +100,14 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
         shares=pipeline.keyed,
         whole_trees=pipeline.needs_heads,
     )
-    vocabulary, counts, byte_order_marks = TypeCounts(), reading.counts, Counter[str]()
+    vocabulary, counts = TypeCounts(), reading.counts
     dropped = left_out(job.corpus.schema, job.drop_columns)
     documents = sentences = tokens = 0
     articles = ArticleCount()
     last = -1
     with (
         target.writing(task.name) as path,
-        closing_shard(path, job.corpus.schema, target.where(task.name)) as writer,
+        closing(ShardWriter(path, job.corpus.schema, target.where(task.name))) as writer,
     ):
         for batch in read_task(job, task, reading):
             derived = pipeline.derive(
@@ -148,9 +140,7 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
             if parser is None:  # a parser reports its words itself
                 words_done(derived.derived.n_words)
             vocabulary.add(batch.types, count_types(batch))
-            if job.corpus.is_raw and job.corpus.words != "space":
-                byte_order_marks += count_byte_order_marks(batch, task.spans)
-        digest = writer.close()
+        digest = writer.finish()
     made = {"sha256": digest, "bytes": writer.bytes, "rows": writer.rows, "words": tokens}
     entry = {
         "shard": {"file": target.file(task.name), **made},
@@ -160,25 +150,8 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
         "tokens": tokens,
         "counts": dict(counts),
     }
-    if byte_order_marks:
-        entry["byte_order_marks"] = dict(byte_order_marks)
     target.commit(task.name, TaskRecord(entry, *vocabulary.result()))
     return Result(task, tokens)
-
-
-def keep_freed() -> None:
-    """Keep some freed memory in this process from now on. Do nothing where the C library is not glibc.
-
-    glibc gives memory at the end of its heap back to the system once 128 kB of it are free, a limit that grows with the
-    largest array freed. The next batch takes the same memory again, at the cost of a page fault and a zeroed page each:
-    100,000 of them for 33 MB of JSON lines.
-    """
-    if sys.platform != "linux":
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_TRIM_THRESHOLD, _KEPT)
-        mallopt(_MMAP_THRESHOLD, _LARGEST)
 
 
 def _in_rows(batch: Batch, per_unit: Int64) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -33,35 +33,6 @@ _TOTAL = "-total"
 
 Files = list[dict[str, Any]]  # name, bytes and SHA-256 of each source file
 _SHARD = ("file", "sha256", "bytes", "rows", "words")
-
-
-@dataclass(slots=True)
-class SplitResult:
-    """What the tasks of a split have made, collected record by record, so that little is held of each.
-
-    articles: None if a task counted none. counts: of what was changed. byte_order_marks: words of raw text with U+FEFF,
-    by file.
-    """
-
-    documents: int = 0
-    sentences: int = 0
-    tokens: int = 0
-    articles: int | None = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    byte_order_marks: Counter[str] = field(default_factory=Counter)
-    shards: list[dict[str, Any]] = field(default_factory=list)
-
-    def add(self, entry: Mapping[str, Any]) -> None:
-        """Add the entry of a task's record (`store/set_plan.py`)."""
-        self.documents += entry["documents"]
-        self.sentences += entry["sentences"]
-        self.tokens += entry["tokens"]
-        articles = entry.get("articles")
-        self.articles = None if self.articles is None or articles is None else self.articles + articles
-        self.counts.update(entry["counts"])
-        self.byte_order_marks.update(entry.get("byte_order_marks", {}))
-        if entry["shard"]["rows"]:
-            self.shards.append({name: entry["shard"][name] for name in _SHARD})
 
 
 def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None) -> str:
@@ -121,14 +92,14 @@ def manifest_of(
     plan: Plan,
     files: Files,
     plan_hash: str,
-    results: Mapping[str, SplitResult],
+    results: Mapping[str, list[dict[str, Any]]],
     shared: dict[str, Any],
     limit: int | None,
 ) -> dict[str, Any]:
     """Return the manifest of a finished set.
 
-    results: of each split, all its tasks added. shared: what source and derived
-    language have in common, from `shares`. DataError for a split without words.
+    results: of each split, the entries of the records of its tasks (`store/set_plan.py`). shared: what source and
+    derived language have in common, from `shares`. DataError for a split without words.
     """
     corpus, parser = job.corpus, _parser_of(job)
     told = corpus.options.get("told", {})  # of a derived source: how its own source was read
@@ -141,13 +112,14 @@ def manifest_of(
     plug_ins = _plug_ins(job)
     splits: dict[str, Any] = {}
     for split, made in results.items():
-        counts.update(made.counts)
-        splits[split] = {
-            **{"documents": made.documents, "sentences": made.sentences, "tokens": made.tokens},
-            **({"articles": made.articles} if made.articles else {}),
-            "shards": made.shards,
-        }
-        if not made.sentences:  # sentences whose words are all deleted stay, without words
+        for entry in made:
+            counts.update(entry["counts"])
+        numbers = {name: sum(entry[name] for entry in made) for name in ("documents", "sentences", "tokens")}
+        articles: list[Any] = [entry.get("articles") for entry in made]  # None where a task counted none
+        shards = [{name: entry["shard"][name] for name in _SHARD} for entry in made if entry["shard"]["rows"]]
+        of_text = {"articles": sum(articles)} if None not in articles and any(articles) else {}
+        splits[split] = {**numbers, **of_text, "shards": shards}
+        if not numbers["sentences"]:  # sentences whose words are all deleted stay, without words
             files_of = ", ".join(str(part.path) for part in corpus.parts if part.split == split)
             raise DataError(f"the split {split} of {corpus.name} holds no words", where=files_of, id="empty-file")
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from derivlang.core.policies import Policies
 from derivlang.core.settings import Settings, setting
@@ -37,16 +37,10 @@ class LabelOptions(Policies, SentenceRule):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class WorkerOption(Settings):
-    """How many processes there are."""
+class ShardOptions(Settings):
+    """What is written, by how many processes."""
 
     workers: int = setting(1, "Number of worker processes.", minimum=1)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ShardOptions(Settings):
-    """What is written."""
-
     shard_tokens: int = setting(
         20_000_000, "Approximate number of words per shard; for a parse at most 500000.", minimum=1
     )
@@ -69,7 +63,7 @@ class ParserNames(ParserOption):
     parses: OptionalPath = setting(None, "Folder that keeps parses.", unset="$DERIVLANG_PARSES, then the user's cache")
 
 
-class RunOptions(ParserNames, ShardOptions, WorkerOption):
+class RunOptions(ParserNames, ShardOptions):
     """How a run goes."""
 
     heading: ClassVar[str] = "Run"
@@ -101,18 +95,3 @@ class MakeOptions(RowOptions, LabelOptions, RunOptions, ColumnOptions):
     def policies(self) -> Policies:
         """The policies by themselves."""
         return Policies(entities=self.entities, answers=self.answers, mwt=self.mwt)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankOptions(Settings):
-    """Which of the processes that make a planned set this is. Raises UsageError for a value out of bounds."""
-
-    rank: int | None = setting(None, "Number of this rank, from 0.", unset="from the array job", minimum=0)
-    world: int | None = setting(None, "Number of ranks.", unset="from the array job", minimum=1)
-    trust: bool = setting(
-        False, "The plan is yours: count its files; do not hash them again if their stamps are the same."
-    )
-    stage: Literal["count", "derive"] | None = setting(
-        None, "Only this stage of a plan that counts later (`plan --defer`).", unset="one after the other"
-    )
-    no_wait: bool = setting(False, "Exit with 75 where other ranks must end a stage first, in place of waiting.")

@@ -176,8 +176,6 @@ def _job(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> Job:
 
 def parses_folder(options: MakeOptions) -> Path:
     """Return the folder of all parses: `options.parses`, else $DERIVLANG_PARSES, else one in the user's cache."""
-    if options.parses is not None:
-        return Path(options.parses)
-    if os.environ.get("DERIVLANG_PARSES"):
-        return Path(os.environ["DERIVLANG_PARSES"])
+    if named := options.parses or os.environ.get("DERIVLANG_PARSES"):
+        return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "derivlang" / "parses"

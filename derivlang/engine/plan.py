@@ -240,10 +240,10 @@ def stamp_of(job: Job, part: CorpusFile) -> FileStamp:
     if job.corpus.format == "hub":
         from derivlang.sources import hub
 
-        return FileStamp((0, 0, 0, 0), hub.content_hash(part))
+        return FileStamp(sha256=hub.content_hash(part))
     from derivlang.sources.generated import base
 
-    return FileStamp((0, 0, 0, 0), base.content_hash(part, job.corpus.options["made"]))
+    return FileStamp(sha256=base.content_hash(part, job.corpus.options["made"]))
 
 
 def total_size(tasks: Iterable[ShardTask]) -> int | None:

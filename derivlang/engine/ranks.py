@@ -23,7 +23,6 @@ from stat import S_ISLNK
 from typing import Any, Literal
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.parse_errors import parse_errors
 from derivlang.engine import build
 from derivlang.engine.build import Planned, assemble, prepare, summary, working
 from derivlang.engine.counting import NotReady, begin, open_counting
@@ -38,7 +37,6 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.making import Making
 from derivlang.store.manifest import NAME, read_manifest
-from derivlang.store.record import check_record
 from derivlang.store.set_plan import PLAN, begun_plan, read_plan, stage_of
 from derivlang.store.storage import store_at
 
@@ -261,12 +259,9 @@ def open_plan(out: Path) -> Planned:
             fix="run the same `make` command again, or plan it: `derivlang plan` with its options",
             id="not-planned",
         )
-    job, tasks, kept = take(out, PLAN, begun["plan"], begun, fitted=True)
-    with parse_errors(str(out / PLAN), "plan", error=StoreError, id="plan", fix="plan the set again, in another place"):
-        check_record(begun, {"files": list, "limit?": int})
-        making = Making(out, begun["plan"], begun["asked"], kept, begun)
-        making.check_place()
-        return Planned(job, tasks, begun["files"], making, begun["limit"])
+    job, tasks, making = take(out, begun, {"files": list, "limit?": int}, fitted=True)
+    making.check_place()
+    return Planned(job, tasks, begun["files"], making, begun["limit"])
 
 
 def _is_finished(out: Path) -> bool:

@@ -48,9 +48,10 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, CorpusFile, FileSpan
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
+from derivlang.store.making import Making
 from derivlang.store.manifest import DIGEST, LEXICON, SCHEMA
 from derivlang.store.record import check_record
-from derivlang.store.set_plan import TASK, is_of_set, stage_of
+from derivlang.store.set_plan import PLAN, TASK, is_of_set, stage_of
 from derivlang.store.storage import Store, store_at
 
 # Fields of a corpus that are JSON values as they are.
@@ -116,7 +117,18 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
         "parts": [_stored_part(job, part) for part in corpus.parts],
         "tasks": {
             split: [
-                {"name": task.name, "spans": [_stored_span(span, number[span.part]) for span in task.spans]}
+                {
+                    "name": task.name,
+                    "spans": [
+                        {
+                            "part": number[span.part],
+                            **asdict(span.piece),
+                            "first_document": span.first_document,
+                            "limit": span.limit,
+                        }
+                        for span in task.spans
+                    ],
+                }
                 for task in tasks
             ]
             for split, tasks in plan.items()
@@ -139,25 +151,24 @@ def restored(
     the spec names. where: for messages. fitted: as of `take`. Raise DerivlangError for a plan that
     cannot be used.
     """
-    with parse_errors(where, "plan", id="plan", fix="plan the set again, in another place"):
-        _check(data)
-        corpus = _corpus(data, source_lexicon, folder)
-        plan = {split: [_task(task, split, corpus) for task in tasks] for split, tasks in data["tasks"].items()}
-        pipeline = Pipeline.from_stored(data["spec"], files_of(folder), where=where)
-        job = Job(
-            corpus,
-            pipeline,
-            lexicon=pipeline.fit(saved=lexicon, where=where) if fitted else Lexicon(),
-            lexicon_text=lexicon,
-            rule=data["rule"],
-            policies=Policies(**data["policies"]),
-            encoding=data["encoding"],
-            repair_tags=data["repair_tags"],
-            drop_columns=tuple(data["drop_columns"]),
-            parser=data["parser"],
-            options=tuple(data["options"]),
-            seen=_seen(data, corpus, {span.part for tasks in plan.values() for task in tasks for span in task.spans}),
-        )
+    _check(data)
+    corpus = _corpus(data, source_lexicon, folder)
+    plan = {split: [_task(task, split, corpus) for task in tasks] for split, tasks in data["tasks"].items()}
+    pipeline = Pipeline.from_stored(data["spec"], files_of(folder), where=where)
+    job = Job(
+        corpus,
+        pipeline,
+        lexicon=pipeline.fit(saved=lexicon, where=where) if fitted else Lexicon(),
+        lexicon_text=lexicon,
+        rule=data["rule"],
+        policies=Policies(**data["policies"]),
+        encoding=data["encoding"],
+        repair_tags=data["repair_tags"],
+        drop_columns=tuple(data["drop_columns"]),
+        parser=data["parser"],
+        options=tuple(data["options"]),
+        seen=_seen(data, corpus, {span.part for tasks in plan.values() for task in tasks for span in task.spans}),
+    )
     if fitted:
         _check_parts(job)
     return job, plan
@@ -257,10 +268,6 @@ def _stored_part(job: Job, part: CorpusFile) -> dict[str, Any]:
     return {"split": part.split, "path": str(path), "name": part.name, **stamp}
 
 
-def _stored_span(span: FileSpan, part: int) -> dict[str, Any]:
-    return {"part": part, **asdict(span.piece), "first_document": span.first_document, "limit": span.limit}
-
-
 def _task(task: Mapping[str, Any], split: str, corpus: Corpus) -> ShardTask:
     name, spans = task["name"], tuple(_span(span, corpus) for span in task["spans"])
     if name.rsplit("-", 3)[0] != split:  # it becomes the name of a file
@@ -318,29 +325,27 @@ def give(
     return given, files
 
 
-def take(
-    out: Path, name: str, hash: str, given: Mapping[str, Any], *, fitted: bool
-) -> tuple[Job, Plan, dict[str, bytes]]:
-    """Return the job of a plan, its tasks, and the content of the files that the spec names.
+def take(out: Path, begun: Mapping[str, Any], form: Mapping[str, Any], *, fitted: bool) -> tuple[Job, Plan, Making]:
+    """Return the job of a plan, its tasks, and what is made of them. Nothing is looked at in the place of the set.
 
     StoreError if it was damaged, DataError if other versions have stored it.
 
-    out: the place of the set. name: of the file that says `given`. hash: of the plan. fitted: whether the
+    out: the place of the set. begun: what `plan.json` says. form: of what it says besides the job. fitted: whether the
     lexicon is fitted; else its text is the saved lexicon to start from, and the files of the source have no hashes yet.
     """
-    store, stage, where = store_at(out), stage_of(hash), str(out / name)
-    with parse_errors(where, "plan", error=StoreError, id="plan", fix="plan the set again, in another place"):
-        check_record(given, _FILE)
-        _check_facts(versions(), {name: given["facts"].get(name) for name in versions()}, out)
-        files = {name: _content(store, stage, name, digest) for name, digest in given["texts"].items()}
+    store, stage, where = store_at(out), stage_of(begun["plan"]), str(out / PLAN)
+    # A UsageError is of its spec: nobody typed it here.
+    fix = "plan the set again, in another place"
+    with parse_errors(where, "plan", error=StoreError, id="plan", fix=fix, within=UsageError):
+        check_record(begun, {**_FILE, **form})
+        _check_facts(versions(), {name: begun["facts"].get(name) for name in versions()}, out)
+        files = {name: _content(store, stage, name, digest) for name, digest in begun["texts"].items()}
         kept = {name.removeprefix(_KEPT): content for name, content in files.items() if name.startswith(_KEPT)}
         lexicon, of_source = (files[name].decode() if name in files else None for name in (LEXICON, _SOURCE_LEXICON))
-        try:
-            job, tasks = restored(given["job"], lexicon, of_source, out / stage, where, fitted=fitted)
-        except UsageError as error:  # in its spec: nobody typed it here
-            raise ValueError(error.what) from error
-    _check_facts(facts_of(job), given["facts"], out)
-    return job, tasks, kept
+        job, tasks = restored(begun["job"], lexicon, of_source, out / stage, where, fitted=fitted)
+        making = Making(out, begun["plan"], begun["asked"], kept, begun)
+    _check_facts(facts_of(job), begun["facts"], out)
+    return job, tasks, making
 
 
 def _content(store: Store, stage: str, name: str, digest: str) -> bytes:

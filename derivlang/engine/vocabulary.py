@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.lexicon import Lexicon
-from derivlang.sources.corpus import FileSpan
 
 # Types of a large vocabulary whose images are computed at a time, so that what is between needs little memory.
 _TYPES_AT_ONCE = 1 << 16
@@ -61,24 +58,6 @@ def count_types(batch: Batch) -> Int64:
         rows = np.bincount(batch.records.ravel(), minlength=len(batch.units) - 1)
         weights = np.repeat(rows, np.diff(batch.unit_words)) if (rows != 1).any() else None
     return np.bincount(batch.words, weights, minlength=len(batch.types)).astype(np.int64)
-
-
-def count_byte_order_marks(batch: Batch, spans: Sequence[FileSpan]) -> Counter[str]:
-    """Return, by file, how many words in the rows hold U+FEFF. Files that were joined have byte-order marks inside.
-
-    spans: the files of the batch, each numbered from its first document on.
-    """
-    held = to_numpy(pc.match_substring(batch.types, "\ufeff"))
-    if not held.any():
-        return Counter()
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(held[batch.words])])
-    of_rows = np.diff(before[batch.unit_words])[batch.records].sum(axis=1)
-    rows = np.flatnonzero(of_rows)
-    files = np.searchsorted([span.first_document for span in spans], batch.documents[rows], side="right") - 1
-    found = Counter[str]()
-    for file, n in zip(files.tolist(), of_rows[rows].tolist(), strict=True):
-        found[spans[file].part.name] += n
-    return found
 
 
 def shares(types: pa.Array, counts: Int64, lexicon: Lexicon) -> dict[str, Any]:

@@ -43,8 +43,7 @@ from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
-from derivlang.store.listing import file_hash
-from derivlang.store.record import check_same, difference, digest
+from derivlang.store.record import check_same, difference, digest, file_hash
 from derivlang.training.languages import DERIVED, SOURCE
 
 Counts = dict[str, Int64]  # of each metric, int64[S, k]

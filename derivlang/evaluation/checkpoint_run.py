@@ -22,7 +22,7 @@ from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.artifact import Artifact, ArtifactKind
+from derivlang.store.artifact import ArtifactKind
 from derivlang.training import run_folder
 from derivlang.training.begun_from import checkpoint_folder, config_of
 from derivlang.training.checkpoint import hash_of_weights
@@ -90,18 +90,14 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
         }  # fmt: skip
         return with_hashes(fresh, record)
 
-    artifact = Artifact(
-        kind=CHECKPOINT_RUNS,
-        path=out,
-        wanted={
-            "source": request.source,
-            "spec": pipeline.stored,
-            "weights": weights,
-            "tokenizer": tokenizer.fingerprint,
-            "fingerprint": fingerprint,
-        },
-    )
-    artifact.make(write)
+    wanted = {
+        "source": request.source,
+        "spec": pipeline.stored,
+        "weights": weights,
+        "tokenizer": tokenizer.fingerprint,
+        "fingerprint": fingerprint,
+    }
+    CHECKPOINT_RUNS.make(out, wanted, write)
 
 
 def _digest(parts: list[str]) -> str:

@@ -27,8 +27,7 @@ from derivlang.formats.progress import stage
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.listing import file_hash
-from derivlang.store.record import digest
+from derivlang.store.record import digest, file_hash
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.languages.joint import SCRIPT_HINT
 from derivlang.training.languages.readers import unknown_warning

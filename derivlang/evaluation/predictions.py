@@ -37,7 +37,7 @@ from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.rows import LanguageRows
 from derivlang.evaluation.scores import FACTS
 from derivlang.store.files import writing
-from derivlang.store.listing import file_hash
+from derivlang.store.record import file_hash
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 
 _IDS = ("id", "idx", "pairID")  # columns that name a row

@@ -24,8 +24,7 @@ from derivlang.evaluation.scores import SCHEMA, read_part
 from derivlang.store.disk import file_lock
 from derivlang.store.files import writing
 from derivlang.store.folders import remove_files
-from derivlang.store.listing import ENTRY, faults, listed
-from derivlang.store.record import check_same, difference, read_record, record_text
+from derivlang.store.record import ENTRY, check_same, difference, faults, listed, read_record, record_text
 
 if TYPE_CHECKING:  # reports, which load no torch, read these files, too
     from derivlang.evaluation.trained import PretrainedRun

@@ -1,4 +1,4 @@
-"""What a store raises, as an error of derivlang: the one place that knows the exceptions of fsspec and botocore.
+"""What a place raises, as an error of derivlang: the one place that knows the exceptions of fsspec and botocore.
 
 Classes are known by their names, since each store has its own packages and none of them need be installed. No message
 of a store is quoted where it might hold a signed address.
@@ -7,11 +7,11 @@ of a store is quoted where it might hold a signed address.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError
-from derivlang.core.parse_errors import reason
+from derivlang.core.parse_errors import causes, reason
 
 _NO_CREDENTIALS = {
     "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "DefaultCredentialsError",
@@ -31,27 +31,6 @@ _BUCKET_OF_GCSFS = re.compile(r"(^|/)b/[^/]+(/o)?$")  # what `gcsfs` asked for: 
 _FAILED = range(500, 600)
 _LOGIN = re.compile(r"//[^/@]*@")
 _QUERY = re.compile(r"\?[^\s'\")]+")
-
-
-@contextmanager
-def asking(where: object, doing: str = "read") -> Iterator[None]:
-    """Raise an error of derivlang for what a store raises. where: the URL. doing: as of `fault`.
-
-    To read: a DataError; missing files, and folders as files, stay as in Python. To write: a StoreError.
-    """
-    try:
-        yield
-    except DerivlangError:
-        raise
-    except Exception as caught:
-        if doing == "read" and (
-            isinstance(caught, IsADirectoryError | NotADirectoryError | FileExistsError)
-            or (isinstance(caught, FileNotFoundError) and is_missing_file(caught, str(where)))
-        ):
-            raise
-        error = fault(caught, str(where), doing)
-        kind = DataError if doing == "read" else StoreError
-        raise kind(error.what, where=error.where, fix=error.fix, id=error.id) from caught
 
 
 def fault(caught: Exception, where: str, doing: str = "read") -> DataError:
@@ -93,6 +72,34 @@ def fault(caught: Exception, where: str, doing: str = "read") -> DataError:
     )
 
 
+@contextmanager
+def asking(
+    where: object, doing: str = "read", told: Callable[[Exception, str, str], DerivlangError | None] = fault
+) -> Iterator[None]:
+    """Raise an error of derivlang for what a place raises: a store, a disk, the hub.
+
+    where: the URL or the path. doing, told: as of `fault`, which explains an exception; one for which it returns None
+    stays. To read: a DataError; missing files, and folders as files, stay as in Python. To write: a StoreError.
+    """
+    try:
+        yield
+    except DerivlangError:
+        raise
+    except Exception as caught:
+        if doing == "read" and (
+            isinstance(caught, IsADirectoryError | NotADirectoryError | FileExistsError)
+            or (isinstance(caught, FileNotFoundError) and is_missing_file(caught, str(where)))
+        ):
+            raise
+        error = told(caught, str(where), doing)
+        if error is None:
+            raise
+        kind = DataError if doing == "read" else StoreError
+        # What is written may have a signed address, which a traceback would show.
+        cause = caught if doing == "read" else None
+        raise kind(error.what, where=error.where, fix=error.fix, id=error.id) from cause
+
+
 def is_missing_file(caught: FileNotFoundError, where: str) -> bool:
     """Return whether an object or a folder is missing, and not its bucket, or the whole store."""
     other = names_bucket(caught, where) or _names(caught) & (_UNREACHABLE | _NO_CREDENTIALS)
@@ -118,17 +125,9 @@ def changed_file(where: str) -> DataError:
 
 def _of_server(caught: Exception) -> Exception | None:
     """Return the answer 500 to 599 of a web server behind an exception: fsspec makes a missing file of it."""
-    return next((e for e in _chain(caught) if isinstance(e, Exception) and getattr(e, "status", 0) in _FAILED), None)
+    return next((e for e in causes(caught) if isinstance(e, Exception) and getattr(e, "status", 0) in _FAILED), None)
 
 
 def _names(caught: Exception) -> set[str]:
     """Return the names of the classes of an exception and of its causes."""
-    return {kind.__name__ for error in _chain(caught) for kind in type(error).__mro__}
-
-
-def _chain(caught: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and its causes."""
-    seen: BaseException | None = caught
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__ or seen.__context__
+    return {kind.__name__ for error in causes(caught) for kind in type(error).__mro__}

@@ -34,7 +34,7 @@ from derivlang.lexical.tokenizer import AGAIN, FORMAT, RECIPE, TOKENIZERS, WORDS
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find, name_of, request_of_text
 from derivlang.sources.request import SourceRequest
-from derivlang.store.artifact import Artifact, check_hashes
+from derivlang.store.artifact import check_hashes
 from derivlang.store.shards import read_parquet
 
 
@@ -145,13 +145,7 @@ def train(
             },
         }
 
-    wanted = Artifact(
-        kind=TOKENIZERS,
-        path=out,
-        wanted={**inputs, "reading": reading},
-        force=options.force,
-    )
-    return wanted.make(write, found)
+    return TOKENIZERS.make(out, {**inputs, "reading": reading}, write, found, force=options.force)
 
 
 def smoothed(texts: Sequence[tuple[pa.Array, Int64]], exponent: float) -> tuple[pa.Array, Int64]:

@@ -32,7 +32,6 @@ from derivlang.lexical.tokenizer import (
 from derivlang.lexical.train import read_words
 from derivlang.lexical.twin import JointIds, check_unmarked, clashes, joint_file, twin_of, under_lexicon
 from derivlang.pipeline import Pipeline
-from derivlang.store.artifact import Artifact
 from derivlang.store.manifest import LEXICON
 from derivlang.store.record import check_same
 from derivlang.transforms.fitting import read_lexicon
@@ -154,7 +153,7 @@ def make_twin(
             both.save(fresh / JOINT)
         return recipe
 
-    return Artifact(kind=TWINS, path=out, wanted=recipe, force=options.force).make(write, found)
+    return TWINS.make(out, recipe, write, found, force=options.force)
 
 
 def check_twin(twin: Tokenizer, tokenizer: Tokenizer, spec: str, folder: Path, fix: str) -> None:

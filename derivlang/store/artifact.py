@@ -27,8 +27,7 @@ from derivlang.core.seal import sealed
 from derivlang.store.disk import file_lock, is_begun
 from derivlang.store.files import is_stream
 from derivlang.store.folders import is_free, replace_folder
-from derivlang.store.listing import file_hash
-from derivlang.store.record import check_same, read_record, record_text
+from derivlang.store.record import check_same, file_hash, read_record, record_text
 
 FILES = "files"  # field of a record: name of a file -> its hash
 RECIPE = ".recipe.json"  # what the record beside a file adds to the name of the file
@@ -81,96 +80,71 @@ class ArtifactKind:
         files = [path] if self.is_file else [path / name for name in self.files(record)]
         yield from (file for file in files if not file.is_file())
 
-    def is_whole(self, path: Path) -> bool:
-        """Return whether an artifact is there with all its files. Raise StoreError for a damaged record."""
-        return self.record_of(path).exists() and not any(self.missing(path, self.read(path)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
-    """An artifact that is wanted at a path.
-
-    wanted: what the record of the same one has. force: whether what is there is replaced, the same or another one.
-    """
-
-    kind: ArtifactKind
-    path: Path
-    wanted: Mapping[str, Any]
-    force: bool = False
-
-    def found(self, warn: Callable[[str], None] = warn) -> dict[str, Any] | None:
+    def found(
+        self, path: Path, wanted: Mapping[str, Any], *, force: bool = False, warn: Callable[[str], None] = warn
+    ) -> dict[str, Any] | None:
         """Return the record of the same artifact if it is there and whole; None if it has to be made.
 
+        wanted: what the record of the same one has. force: whether what is there is replaced, the same or another one.
         Raise StoreError if another one is there, a damaged one or something else.
         """
-        if not (self.force and self.kind.is_file):  # a file may be replaced, a folder of something else may not
-            self.kind.check_free(self.path)
-        if self.force or not self.kind.record_of(self.path).exists():
+        if not (force and self.is_file):  # a file may be replaced, a folder of something else may not
+            self.check_free(path)
+        if force or not self.record_of(path).exists():
             return None
-        record = self.required()
-        for file in self.kind.missing(self.path, record):
-            warn(f"{file} is missing; the {self.kind.noun} is made again")
-            return None
-        self._read(lambda path: check_hashes(path, record) if self.kind.hashed else None)
-        self._read(self.kind.check)
-        return record
-
-    def required(self) -> dict[str, Any]:
-        """Return the record of the artifact, which must be there. Raise StoreError if it is not, or is another one."""
-        record, kind = self._read(self.kind.read), self.kind
-        check_same(
-            record,
-            self.wanted,
-            f"{'is' if kind.is_file else 'holds'} another {kind.noun}",
-            where=str(self.path),
-            fix=kind.fix,
-            id=kind.id,
-            words=kind.words,
-        )
+        what = f"{'is' if self.is_file else 'holds'} another {self.noun}"
+        try:
+            record = self.read(path)
+            check_same(record, wanted, what, where=str(path), fix=self.fix, id=self.id, words=self.words)
+            for file in self.missing(path, record):
+                warn(f"{file} is missing; the {self.noun} is made again")
+                return None
+            if self.hashed:
+                check_hashes(path, record)
+            self.check(path)
+        except StoreError as error:  # it says what to do with it, unless it knows better
+            raise StoreError(error.what, where=error.where, fix=error.fix or self.fix, id=error.id) from error
         return dict(record)
 
     def make(
         self,
+        path: Path,
+        wanted: Mapping[str, Any],
         write: Callable[[Path], Mapping[str, Any] | None],
         kept: Callable[[Path], None] = lambda path: None,
         lock: Callable[[Path], AbstractContextManager[None]] = file_lock,
+        *,
+        force: bool = False,
     ) -> dict[str, Any]:
         """Make a folder unless it is there, in one process at a time, and return its record.
 
-        write: fills an empty folder and returns the record, which is written last; None if the folder is its own
-        record. kept: called with the folder if the artifact is there already. lock: holds the folder for one process;
-        the usual one waits for any other. Raise StoreError as `found`; nothing is changed then.
+        wanted, force: as of `found`. write: fills an empty folder and returns the record, which is written last; None
+        if the folder is its own record. kept: called with the folder if the artifact is there already. lock: holds the
+        folder for one process; the usual one waits for any other. Raise StoreError as `found`; nothing is changed then.
         """
         # Another process may be at work in the folder: its result is looked at once it has ended.
-        record = None if is_begun(self.path) else self.found(warn=lambda message: None)
+        record = None if is_begun(path) else self.found(path, wanted, force=force, warn=lambda message: None)
         if record is not None:
-            kept(self.path)
+            kept(path)
             return record
-        with lock(self.path):
-            record = self.found()
+        with lock(path):
+            record = self.found(path, wanted, force=force)
             if record is not None:  # another process has just made it
-                kept(self.path)
+                kept(path)
                 return record
             made: dict[str, Any] = {}
 
             def fill(folder: Path) -> None:
                 told = write(folder)
-                if told is not None and self.kind.hashed:
-                    told = with_hashes(told, {name: folder / name for name in self.kind.files(told)})
+                if told is not None and self.hashed:
+                    told = with_hashes(told, {name: folder / name for name in self.files(told)})
                 if told is not None:
-                    (folder / self.kind.record).write_text(record_text(told), "utf-8", newline="\n")
-                made.update(self.wanted if told is None else told)
+                    (folder / self.record).write_text(record_text(told), "utf-8", newline="\n")
+                made.update(wanted if told is None else told)
 
-            others = (lambda message: None) if self.kind.shared else warn
-            replace_folder(self.path, fill, self.kind.names, record=self.kind.record, what=self.kind.noun, warn=others)
+            others = (lambda message: None) if self.shared else warn
+            replace_folder(path, fill, self.names, record=self.record, what=self.noun, warn=others)
             return made
-
-    def _read(self, read: Callable[[Path], Any]) -> Any:
-        """Read what is there. An error says what to do with it, unless it knows better."""
-        try:
-            return read(self.path)
-        except StoreError as error:
-            raise StoreError(error.what, where=error.where, fix=error.fix or self.kind.fix, id=error.id) from error
 
 
 def with_hashes(record: Mapping[str, Any], files: Mapping[str, Path]) -> dict[str, Any]:

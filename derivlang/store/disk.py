@@ -12,13 +12,15 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from stat import S_ISDIR, S_ISREG
+from stat import S_ISREG
 from typing import IO, BinaryIO
 
-from derivlang.core.errors import DerivlangError, StoreError
+from derivlang.core.errors import StoreError
 from derivlang.core.messages import warn
+from derivlang.core.parse_errors import causes
+from derivlang.formats.store_errors import asking
 
 LOCK = ".derivlang.lock"  # in a folder that is held
 STAGE = ".derivlang"  # the folder of what is being made
@@ -30,25 +32,23 @@ _PAUSE = 0.05  # seconds between two tries for a lock that another process holds
 _TRIES = 100  # to make the folder of a lock, which other processes remove when it is empty
 
 
-@contextmanager
-def disk(path: Path | str) -> Iterator[None]:
+def disk(path: Path | str) -> AbstractContextManager[None]:
     """Turn an OSError of the block, or what a library raises in place of one, into a StoreError about `path`."""
-    try:
-        yield
-    except DerivlangError:
-        raise
-    except Exception as caught:
-        error = system_error(caught)
-        if error is None:
-            raise
-        # Errors of pyarrow have no errno, only the system's message.
-        full = error.errno == errno.ENOSPC or "No space left" in str(error)
-        raise StoreError(
-            "No space left on the disk" if full else f"cannot write here: {error.strerror or error}",
-            where=str(path),
-            fix="free some space and run the same command again: finished shards are kept" if full else None,
-            id="disk-full" if full else "cannot-write",
-        ) from None
+    return asking(path, "write", _of_disk)
+
+
+def _of_disk(caught: Exception, where: str, doing: str) -> StoreError | None:
+    error = system_error(caught)
+    if error is None:
+        return None
+    # Errors of pyarrow have no errno, only the system's message.
+    full = error.errno == errno.ENOSPC or "No space left" in str(error)
+    return StoreError(
+        "No space left on the disk" if full else f"cannot write here: {error.strerror or error}",
+        where=where,
+        fix="free some space and run the same command again: finished shards are kept" if full else None,
+        id="disk-full" if full else "cannot-write",
+    )
 
 
 def system_error(caught: BaseException) -> OSError | None:
@@ -57,13 +57,11 @@ def system_error(caught: BaseException) -> OSError | None:
     Libraries that write files themselves raise errors of their own: tokenizers and safetensors quote the number of the
     system's error, and torch raises while the OSError of a Python file is handled.
     """
-    at: BaseException | None = caught
-    while at is not None:
-        if isinstance(at, OSError):
-            return at
-        if match := _NUMBER.search(str(at)):
+    for error in causes(caught):
+        if isinstance(error, OSError):
+            return error
+        if match := _NUMBER.search(str(error)):
             return OSError(int(match[1]), os.strerror(int(match[1])))
-        at = at.__cause__ or at.__context__
     return None
 
 
@@ -192,52 +190,47 @@ def locked(
     The system releases the lock of a process that dies, so a file that is left never blocks. Folders that were made for
     the lock are removed if they are empty. On systems and file systems without such locks, the block just runs.
     """
-    made: list[Path] = []
+    made: list[Path] = []  # the folders that were made for the lock
+    where, missing, last = where or lock.parent, 0, ""
     try:
-        with _open_locked(lock, text, where or lock.parent, met, made):
-            yield
+        while True:
+            with disk(lock if os.path.lexists(lock) else where):  # it may be another user's
+                try:
+                    made += _make(lock.parent)
+                    file = reopen(lock)  # not emptied: the text of the process that holds the lock must stay readable
+                except (FileNotFoundError, FileExistsError):
+                    # Another process has just removed the empty folder: before the lock was made there, or after
+                    # `mkdir` found the folder and before it looked whether that is one. A file in its place is another
+                    # matter.
+                    missing += 1
+                    above = (lock.parent, *lock.parent.parents)
+                    if missing == _TRIES or any(path.is_file() for path in above):
+                        raise
+                    time.sleep(_PAUSE)
+                    continue
+            with file:
+                # The process that held the lock before may have removed the file after we opened it. A lock on a
+                # removed file excludes no process, so the new file at this place is tried instead.
+                if _flock(file) and _is_at(file, lock):
+                    _check_text(file, lock)
+                    try:
+                        with disk(where):
+                            file.truncate(0)
+                            file.write(text.encode("utf-8", "replace"))
+                            file.flush()
+                        yield
+                        return
+                    finally:
+                        with suppress(OSError):
+                            # Removed while it is still locked: later it might be the lock of another process.
+                            lock.unlink()
+                holder = _text_of(file).decode("utf-8", "replace")
+            if holder and holder == last:  # the text of the first read may come from a dead process
+                met(holder)
+            last = holder
+            time.sleep(_PAUSE)
     finally:
         _unmake(made)
-
-
-@contextmanager
-def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None], made: list[Path]) -> Iterator[None]:
-    """Lock the file, run the block, remove the file. made: the folders that were made for it are added here."""
-    missing, last = 0, ""
-    while True:
-        with disk(lock if os.path.lexists(lock) else where):  # it may be another user's
-            try:
-                made += _make(lock.parent)
-                file = reopen(lock)  # not emptied: the text of the process that holds the lock must stay readable
-            except (FileNotFoundError, FileExistsError):
-                # Another process has just removed the empty folder: before the lock was made there, or after `mkdir`
-                # found the folder and before it looked whether that is one. A file in its place is another matter.
-                missing += 1
-                if missing == _TRIES or any(map(_is_no_folder, (lock.parent, *lock.parent.parents))):
-                    raise
-                time.sleep(_PAUSE)
-                continue
-        with file:
-            # The process that held the lock before may have removed the file after we opened it. A lock on a removed
-            # file excludes no process, so the new file at this place is tried instead.
-            if _flock(file) and _is_at(file, lock):
-                _check_text(file, lock)
-                try:
-                    with disk(where):
-                        file.truncate(0)
-                        file.write(text.encode("utf-8", "replace"))
-                        file.flush()
-                    yield
-                    return
-                finally:
-                    with suppress(OSError):
-                        # Removed while it is still locked: later it might be the lock of another process.
-                        lock.unlink()
-            holder = _text_of(file).decode("utf-8", "replace")
-        if holder and holder == last:  # the text of the first read may come from a dead process
-            met(holder)
-        last = holder
-        time.sleep(_PAUSE)
 
 
 @contextmanager
@@ -289,14 +282,6 @@ def _make(folder: Path) -> list[Path]:
     made = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     return made
-
-
-def _is_no_folder(path: Path) -> bool:
-    """Return whether something other than a folder is at a place."""
-    try:
-        return not S_ISDIR(path.stat().st_mode)
-    except OSError:
-        return False
 
 
 def _unmake(made: list[Path]) -> None:

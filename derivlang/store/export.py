@@ -84,20 +84,19 @@ def export(folder: Path, options: ExportOptions, out: Path) -> dict[str, Any]:
     derived = Derived(folder)
     split = derived.choose_split(options.split)
     _refuse_unfit(derived.schema, format, options)
-    spaces = rows = 0
+    spaces = 0
 
     def counted_group(group: Loaded) -> Loaded:
-        nonlocal spaces, rows
+        nonlocal spaces
         side = group.source if options.source else group.derived
         spaces += int(to_numpy(pc.match_substring(side.types, " "))[side.words].sum())
-        rows += group.table.num_rows
         return group
 
     doing = f"export of {folder}, {format}"
     with held_file(out, doing, format, options), writing(out, replace=options.force) as stream:
         groups = map(counted_group, load(derived, split))  # map keeps no group, as a generator would
         _WRITERS[format](groups, derived.schema, options, stream)
-    return {"out": str(out), "rows": rows, "spaces": spaces}
+    return {"out": str(out), "rows": _rows(derived, split), "spaces": spaces}
 
 
 def undo(folder: Path, split: str | None, out: Path, *, force: bool = False) -> dict[str, Any]:
@@ -110,16 +109,9 @@ def undo(folder: Path, split: str | None, out: Path, *, force: bool = False) -> 
     source, given = derived.manifest["source"], {field.column: field.input for field in derived.schema.fields}
     format = find_format("text") if derived.schema.running else _format_of(derived, out)
     refuse_other_suffix(format.noun, format.suffixes, out)
-    rows = 0
-
-    def groups() -> Iterator[Loaded]:
-        nonlocal rows
-        for group in load(derived, name):
-            rows += group.table.num_rows
-            yield group
 
     def tables() -> Iterator[pa.Table]:
-        for group in groups():
+        for group in load(derived, name):
             table = labelled(group.source, derived.schema, parses=False)  # the source has no trees of a parser
             table = _in_their_schemes(table, group.source, derived.schema)
             if format.name != "squad":  # two paragraphs may have the same context
@@ -133,9 +125,13 @@ def undo(folder: Path, split: str | None, out: Path, *, force: bool = False) -> 
         if format.write is not None:
             format.write(tables(), stream, derived.schema, source.get("layout", {}))
         else:
-            for group in groups():
+            for group in load(derived, name):
                 stream.write("".join(group.source.texts().to_pylist()).encode())
-    return {"out": str(out), "rows": rows, "format": format.name}
+    return {"out": str(out), "rows": _rows(derived, name), "format": format.name}
+
+
+def _rows(derived: Derived, split: str) -> int:
+    return sum(shard["rows"] for shard in derived.shards(split))
 
 
 def _in_their_schemes(table: pa.Table, source: Batch, schema: Schema) -> pa.Table:

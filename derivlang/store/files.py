@@ -34,8 +34,7 @@ from derivlang.core.errors import StoreError, UsageError, visible
 from derivlang.core.messages import warn
 from derivlang.formats.places import is_remote
 from derivlang.store.disk import create, disk, held, locked, stage_lock_of, stage_of
-from derivlang.store.listing import file_hash
-from derivlang.store.record import digest
+from derivlang.store.record import digest, file_hash
 from derivlang.store.storage import put_draft, store_at
 
 
@@ -157,17 +156,15 @@ def held_file(out: Path, told: str, *plan: Any, warn: Callable[[str], None] = wa
     plan: what the content depends on. Another process with the same plan waits, one with another plan is refused with a
     StoreError, which names `told`, the plan for people.
     """
-    if is_stream(out):
-        yield
-        return
     if is_remote(out):
         store_at(out.parent).sizes(out.name)  # a place that cannot be written is refused before anything is done
-        yield
+    elif not is_stream(out):
+        with disk(out):
+            out.resolve().parent.stat()  # a lock would make the folder
+        with held(out, digest([told, *plan]), told, warn, what="this file"):
+            yield
         return
-    with disk(out):
-        out.resolve().parent.stat()  # a lock would make the folder
-    with held(out, digest([told, *plan]), told, warn, what="this file"):
-        yield
+    yield
 
 
 def _is_stdout(out: Path) -> bool:

@@ -5,9 +5,10 @@
     .DIR.derivlang                       the next result; its files move into DIR, the record last; then the note goes
     .DIR.derivlang.lock                  the lock of the process that writes
 
-A result owns the files that its names match: patterns relative to the folder (`foreign.py`). All others stay. A new
-folder is the next result itself, renamed. A process that is killed while files move leaves the note without the record.
-No reader takes that for a whole result, and the same command replaces it.
+A result owns the files that its names match: patterns relative to the folder, of which figures/*.png matches
+figures/a.png, and neither figures/b/a.png nor a.png. All others are foreign, and stay; locks and stages (`.NAME.lock`,
+`.NAME.derivlang`) are neither. A new folder is the next result itself, renamed. A process that is killed while files
+move leaves the note without the record. No reader takes that for a whole result, and the same command replaces it.
 
 At a URL nothing can be held or renamed. There the next result is written on the local disk, and its files are sent.
 """
@@ -19,6 +20,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from functools import partial
 from glob import escape
 from pathlib import Path, PurePosixPath
@@ -26,15 +28,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from derivlang.core.errors import StoreError
-from derivlang.core.messages import warn
+from derivlang.core.messages import first_names, warn
 from derivlang.formats.places import is_remote
 from derivlang.store.disk import STAGE, disk, if_dead, locked, stage_lock_of, stage_of
-from derivlang.store.foreign import files_below, is_named, refuse_foreign, split_files, warn_of_kept
 from derivlang.store.record import read_record, record_text
 from derivlang.store.storage import Store, check_claim, put_draft, store_at
 
 NOTE = f"{STAGE}/folder.json"
 _LONGEST_PATH = 4096  # characters, as file systems have it
+_LISTED = 8  # foreign files that a message names
 
 
 def replace_folder(
@@ -98,28 +100,37 @@ def _stage(out: Path, place: Path) -> Iterator[Path]:
 
 
 def _refuse_foreign(out: Path, place: Path, names: Sequence[str], new: Iterable[str]) -> tuple[set[str], list[str]]:
-    """Return the files of the earlier result, and the foreign ones. Raise StoreError if one of these is in the way."""
+    """Return the files of the earlier result, and the foreign ones.
+
+    Raise StoreError if a foreign file, or a folder, has the name of a new file or of a folder above it.
+    """
+    is_folder: Callable[[str], bool | None]
     if is_remote(out):
         there = store_at(out).sizes().keys() - {NOTE}
         own = {name for name in there if is_named(name, names)}
         foreign = sorted(there - own)
-        folders = {str(above) for name in there for above in PurePosixPath(name).parents}
-        exists, is_folder = (there | folders).__contains__, folders.__contains__
+        folders = {str(above): True for name in there for above in PurePosixPath(name).parents}
+        is_folder = {**dict.fromkeys(there, False), **folders}.get
     else:
         found, foreign = split_files(place, names)
-        own = set(found)
-        exists, is_folder = partial(_exists, place), partial(_is_folder, place)
-    refuse_foreign(out, new, own, exists=exists, is_folder=is_folder)
+        own, is_folder = set(found), partial(_is_folder, place)
+    for name in new:
+        for one in (*map(str, reversed(PurePosixPath(name).parents[:-1])), name):
+            taken = is_folder(one)
+            if taken is not None and one not in own and (one == name or not taken):
+                raise StoreError(
+                    f"{one} would be written, and it is there already, but not as a part of an earlier result",
+                    where=str(out),
+                    fix="move it away, or give another folder; nothing was written",
+                    id="output",
+                )
     return own, foreign
 
 
-def _exists(folder: Path, name: str) -> bool:
-    return os.path.lexists(folder / name)
-
-
-def _is_folder(folder: Path, name: str) -> bool:
-    """Return whether there is a folder. A link leads to a folder of somebody else."""
-    return (folder / name).is_dir() and not (folder / name).is_symlink()
+def _is_folder(folder: Path, name: str) -> bool | None:
+    """Return whether there is a folder; None if nothing is there. A link leads to a folder of somebody else."""
+    path = folder / name
+    return (path.is_dir() and not path.is_symlink()) if os.path.lexists(path) else None
 
 
 def remove_files(folder: Path, names: Iterable[str], *, record: str = "") -> list[str]:
@@ -188,3 +199,59 @@ def _check(note: dict[str, Any]) -> None:
     """Raise ValueError for names that are too long."""
     if max(map(len, note["files"]), default=0) > _LONGEST_PATH:  # matching takes the square of its length
         raise ValueError(f"a name in files has more than {_LONGEST_PATH:,} characters")
+
+
+def split_files(folder: Path, names: Sequence[str], *, follow: bool = False) -> tuple[list[str], list[str]]:
+    """Return (files of a result, what is foreign) as sorted names relative to the folder; ([], []) without a folder.
+
+    A foreign folder is one name that ends in a slash. Stages and locks belong to neither. follow: look behind links to
+    folders, too, whose files are nobody's to remove.
+    """
+    own: list[str] = []
+    foreign: list[str] = []
+
+    def look(inside: str) -> None:
+        for entry in sorted(os.scandir(folder / inside), key=lambda entry: entry.name):
+            name = inside + entry.name
+            if _is_working(entry.name):
+                continue
+            if not entry.is_dir(follow_symlinks=follow):
+                (own if is_named(name, names) else foreign).append(name)
+            elif any(leads(name, pattern) for pattern in names):
+                look(f"{name}/")
+            else:
+                foreign.append(f"{name}/")
+
+    if folder.is_dir():
+        look("")
+    return own, foreign
+
+
+def warn_of_kept(folder: Path, foreign: Sequence[str], what: str, warn: Callable[[str], None] = warn) -> None:
+    """Warn of foreign files, if there are any, that stay in a folder whose result was replaced."""
+    if foreign:
+        warn(f"{folder}: kept what is not part of the {what}: {first_names(foreign, _LISTED)}")
+
+
+def files_below(folder: Path) -> list[str]:
+    """Return the names of all files below a folder, without locks and stages."""
+    below = (path for path in folder.rglob("*") if not (path.is_dir() or _is_working(path.name)))
+    return sorted(path.relative_to(folder).as_posix() for path in below)
+
+
+def is_named(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether one of some patterns matches a name, of which `*` matches no slash."""
+    parts = name.split("/")
+    several = (pattern.split("/") for pattern in patterns)
+    return any(len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted)) for wanted in several)
+
+
+def leads(name: str, pattern: str) -> bool:
+    """Return whether a folder of this name may hold a file that the pattern matches."""
+    parts, wanted = name.split("/"), pattern.split("/")
+    return len(parts) < len(wanted) and all(map(fnmatchcase, parts, wanted))
+
+
+def _is_working(name: str) -> bool:
+    """Return whether a file or folder of this name is a lock or a stage."""
+    return name.startswith(".") and name.endswith((".derivlang", ".lock"))

@@ -23,13 +23,14 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from derivlang.core.errors import DerivlangError, StoreError, UsageError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import DerivlangWarning, first_names, warn
+from derivlang.core.parse_errors import causes
 from derivlang.core.version import __version__
 from derivlang.formats.progress import bytes_read, stage
-from derivlang.store.listing import file_hash
+from derivlang.formats.store_errors import asking
 from derivlang.store.manifest import CARD
-from derivlang.store.record import difference
+from derivlang.store.record import difference, file_hash
 
 MAIN = "main"
 _OF_HUB = ".gitattributes"  # in every repository from its beginning
@@ -107,7 +108,7 @@ class HubPush:
         """
         from huggingface_hub import HfApi
 
-        with _hub_errors(self.repository), _quiet_client(warn):
+        with asking(self.repository, "write", _of_hub), _quiet_client(warn):
             api = HfApi(library_name="derivlang", library_version=__version__)
             head, there = self._look(api)
             changed = [name for name in names if not _is_same(folder / name, there.get(name))]
@@ -245,27 +246,16 @@ def _quiet_client(warn: Callable[[str], None]) -> Iterator[None]:
             enable_progress_bars()
 
 
-@contextmanager
-def _hub_errors(repository: str) -> Iterator[None]:
-    """Raise StoreError in place of whatever the client of the hub raises."""
-    try:
-        yield
-    except DerivlangError:
-        raise
-    except Exception as error:  # noqa: BLE001 (the client raises errors of several packages)
-        what, fix = _told(error)
-        raise StoreError(what, where=repository, fix=fix, id="hub") from None
+def _of_hub(caught: Exception, where: str, doing: str) -> StoreError:
+    what, fix = _told(caught)
+    return StoreError(what, where=where, fix=fix, id="hub")
 
 
 def _told(error: BaseException) -> tuple[str, str]:
     """Return what is wrong and what to do about it, without URLs, which may be signed."""
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
 
-    chain: list[BaseException] = []
-    at: BaseException | None = error
-    while at is not None and at not in chain:  # an error of an upload has its cause behind it
-        chain.append(at)
-        at = at.__cause__ or at.__context__
+    chain = list(causes(error))  # an error of an upload has its cause behind it
     if any(isinstance(one, OfflineModeIsEnabled) for one in chain):
         return "the hub is not asked: HF_HUB_OFFLINE is set", "unset it, and run the same command again"
     if any(isinstance(one, LocalTokenNotFoundError) for one in chain):

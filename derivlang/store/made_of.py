@@ -20,8 +20,7 @@ from derivlang.core.errors import StoreError
 from derivlang.core.seal import sealed
 from derivlang.store.disk import file_lock
 from derivlang.store.folders import replace_folder
-from derivlang.store.listing import below, file_hash
-from derivlang.store.record import digest, read_record, record_text
+from derivlang.store.record import below, digest, file_hash, read_record, record_text
 
 RECIPE = "made-of.json"
 _FORM = {"recipe": dict, "files": {"*": (int, int, str)}}

@@ -9,7 +9,7 @@ import codecs
 import glob
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -267,16 +267,9 @@ def _check(manifest: dict[str, Any]) -> None:
         raise ValueError(f"its lexicon is {manifest['lexicon']!r}, not {LEXICON}")
 
 
-@contextmanager
-def _usable(path: Path) -> Iterator[None]:
-    """Turn any error in a manifest into a StoreError."""
-    with parse_errors(str(path), "manifest", error=StoreError, id="manifest", fix=_FIX):
-        try:
-            yield
-        except StoreError:
-            raise
-        except DerivlangError as error:  # in its spec or its schema
-            raise ValueError(error.what) from error
+def _usable(path: Path) -> AbstractContextManager[None]:
+    """Turn any error in a manifest, in its spec or its schema into a StoreError."""
+    return parse_errors(str(path), "manifest", error=StoreError, id="manifest", fix=_FIX, within=DerivlangError)
 
 
 def dump(manifest: dict[str, Any]) -> str:

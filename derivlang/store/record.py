@@ -1,11 +1,14 @@
-"""Records: JSON objects that derivlang writes, and that may be damaged or edited when it reads them again."""
+"""Records: JSON objects that derivlang writes, and that may be damaged or edited when it reads them again.
+
+A record may list files, each with its size and its SHA-256: {"model/config.json": [1286, "1f963c…"]}
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from hashlib import sha256
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import file_digest, sha256
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeGuard
@@ -13,6 +16,8 @@ from typing import Any, TypeGuard
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import check_intact
+
+ENTRY = (int, str)  # form of an entry (`check_record`): the size and the hash of a file
 
 
 def read_record(
@@ -30,17 +35,14 @@ def read_record(
     form: as of `check_record`. check: called with the record; it raises any error if the record cannot be used. sealed:
     whether the record has the hash of its content, which must be right.
     """
-    with parse_errors(str(path), what, error=StoreError, id=id, fix=fix):
+    # An error of an option or a spec: here the file is at fault.
+    with parse_errors(str(path), what, error=StoreError, id=id, fix=fix, within=DerivlangError):
         record: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        check_record(record, dict)
-        json.dumps(record, ensure_ascii=False).encode()  # a lone surrogate could not be written again
         check_record(record, form)
+        json.dumps(record, ensure_ascii=False).encode()  # a lone surrogate could not be written again
         if sealed:
             check_intact(record)
-        try:
-            check(record)
-        except DerivlangError as caught:  # an error of an option or a spec: here the file is at fault
-            raise ValueError(caught.what) from caught
+        check(record)
     return record
 
 
@@ -187,3 +189,38 @@ def short(value: object) -> str:
     """Return a JSON value for a message, shortened."""
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+# Files that a record lists
+
+
+def listed(files: Mapping[str, Path]) -> dict[str, list[Any]]:
+    """Return [bytes, SHA-256] of each file, by the given names in alphabetical order."""
+    return {name: [files[name].stat().st_size, file_hash(files[name])] for name in sorted(files)}
+
+
+def faults(files: Mapping[str, Sequence[Any]], present: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each listed file that is missing, was cut off or was changed, and what is wrong with it.
+
+    files: as of `listed`. present: the files that are there. No path that only the record holds is opened.
+    """
+    for name, (size, digest) in files.items():
+        path = present.get(name)
+        if path is None:
+            yield name, "is missing"
+        elif path.stat().st_size < size:
+            yield name, f"was cut off ({path.stat().st_size:,} of {size:,} bytes)"
+        elif path.stat().st_size != size or file_hash(path) != digest:
+            yield name, "was changed"
+
+
+def below(folder: Path, root: Path) -> dict[str, Path]:
+    """Return the files in a folder and below, by their names from `root`; no hidden ones, and no notes (`*.md`)."""
+    files = {path.relative_to(root).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {name: path for name, path in files.items() if path.suffix != ".md" and "/." not in f"/{name}"}
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file. Raise StoreError if it cannot be read."""
+    with parse_errors(str(path), "file", error=StoreError), path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

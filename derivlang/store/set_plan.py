@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ _ENTRY = {
     "shard": {"file": str, "sha256": str, **dict.fromkeys(("bytes", "rows", "words"), int)},
     **dict.fromkeys(("documents", "sentences", "tokens", "articles?"), int),
     "counts": {"*": int},
-    "byte_order_marks?": {"*": int},
     "spans?": [{"sha256?": DIGEST, "documents": int, "lines": int}],  # of a task that counts (engine/counting.py)
 }
 _VOCABULARY = pa.schema([("type", pa.string()), ("count", pa.int64())])
@@ -73,18 +71,17 @@ class TaskRecord:
         digest, _, body = content.partition(b"\n")
         if digest.decode("latin-1") != sha256(body).hexdigest():
             return None
-        try:
-            with parse_errors("record", "record of a task", error=StoreError):
-                line, _, stream = body.partition(b"\n")
-                entry = json.loads(line)
-                check_record(entry, _ENTRY)
-                table = pa.ipc.open_stream(stream).read_all().combine_chunks()
-                if table.schema != _VOCABULARY or any(column.null_count for column in table.columns):
-                    raise ValueError("it has no vocabulary")
-                types = table["type"].chunk(0) if table.num_rows else string_array([])
-                return cls(entry, types, to_numpy(table["count"]))
-        except DerivlangError:  # written by somebody else: the task runs again
-            return None
+        # An error: somebody else has written it, and the task runs again.
+        with suppress(DerivlangError), parse_errors("record", "record of a task", error=StoreError):
+            line, _, stream = body.partition(b"\n")
+            entry = json.loads(line)
+            check_record(entry, _ENTRY)
+            table = pa.ipc.open_stream(stream).read_all().combine_chunks()
+            if table.schema != _VOCABULARY or any(column.null_count for column in table.columns):
+                raise ValueError("it has no vocabulary")
+            types = table["type"].chunk(0) if table.num_rows else string_array([])
+            return cls(entry, types, to_numpy(table["count"]))
+        return None
 
 
 DATA = "data"
@@ -117,14 +114,10 @@ class Target:
         """Return the name of the shard of a task in the finished set."""
         return f"{self.final}/{task}.parquet"
 
-    def record(self, task: str) -> TaskRecord | None:
-        """Return the record of a task of this plan; None if the task is not done, or the record was damaged."""
-        return next(self.records([task]))
-
     def records(self, tasks: Iterable[str]) -> Iterator[TaskRecord | None]:
-        """Yield the records of tasks, in their order, as `record` returns them."""
-        first, second = tee(tasks)
-        for task, content in zip(first, self.store.get_all(map(self.record_file, second)), strict=True):
+        """Yield the records of tasks of this plan, in their order; None for one that is not done, or was damaged."""
+        names = list(tasks)
+        for task, content in zip(names, self.store.get_all(map(self.record_file, names)), strict=True):
             record = TaskRecord.load(content)
             if record is not None:
                 entry = record.entry

@@ -1,4 +1,4 @@
-"""Parquet shards: one file for each task, written by pyarrow and hashed on the way.
+"""Parquet shards: one file for each task, written by pyarrow, then hashed.
 
 A row group holds one batch, and its dictionary only the types of that batch. The settings of the writer were chosen by
 measurement: no statistics, `write_batch_size` 2^16, lists and elements that are not nullable, columns of int32 PLAIN,
@@ -10,12 +10,11 @@ without importing it, so that `load_dataset(folder)` returns `ClassLabel` featur
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from derivlang.core.schema import Field, Schema
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import bytes_read
 from derivlang.store.disk import disk
+from derivlang.store.record import file_hash
 
 _BUFFER = 1 << 20
 _MOST_PACKED = 1 << 15  # highest compression ratio that is accepted; zstd reaches some 2^14 for runs of one byte
@@ -41,7 +41,7 @@ class ShardWriter:
 
     def __init__(self, path: Path, schema: Schema, where: str | None = None):
         self.path, self._schema, self._where = path, schema, where or str(path)
-        self._file: _HashedFile | None = None
+        self._file: io.BufferedWriter | None = None
         self._writer: Any = None  # pyarrow's; None until the first batch
         self.rows, self.bytes = 0, 0
 
@@ -50,7 +50,7 @@ class ShardWriter:
         with disk(self._where):
             if self._writer is None:
                 self._arrow = arrow_schema(columns, self._schema)
-                self._file = _HashedFile(self.path)
+                self._file = io.BufferedWriter(io.FileIO(self.path, "wb"), _BUFFER)
                 self._writer = _parquet_writer(self._file, self._arrow)
             # The elements of lists are not nullable in the schema, which takes no copy.
             arrays = [columns[field.name].cast(field.type) for field in self._arrow]
@@ -58,7 +58,7 @@ class ShardWriter:
             self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
             self.rows += table.num_rows
 
-    def close(self) -> str:
+    def finish(self) -> str:
         """Flush the file. Returns its SHA-256, or "" for an empty shard, which writes no file."""
         with disk(self._where):
             if self._file is None:
@@ -70,10 +70,10 @@ class ShardWriter:
             self.bytes = self._file.tell()
             os.fsync(self._file.fileno())
             self._file.close()
-            return self._file.digest
+            return file_hash(self.path)
 
-    def discard(self) -> None:
-        """Close a file that is not complete."""
+    def close(self) -> None:
+        """Close the file, also one that is not complete."""
         if self._writer is not None:
             self._writer.is_open = False  # else pyarrow closes it at garbage collection, after its file
         if self._file is not None:
@@ -81,46 +81,21 @@ class ShardWriter:
                 self._file.close()
 
 
-@contextmanager
-def closing_shard(path: Path, schema: Schema, where: str) -> Iterator[ShardWriter]:
-    """Give a writer, which is closed after the block, also if that raises."""
-    writer = ShardWriter(path, schema, where)
-    try:
-        yield writer
-    finally:
-        writer.discard()
-
-
 def _parquet_writer(file: io.BufferedWriter, schema: pa.Schema) -> Any:
     from pyarrow import parquet
 
-    plain = {f.name for f in schema if _leaf(f.type) == pa.int32() or f.name in ("document", "key")}
+    leaves = {f.name: f.type.value_type if pa.types.is_list(f.type) else f.type for f in schema}
+    plain = {name for name, leaf in leaves.items() if leaf == pa.int32() or name in ("document", "key")}
     return parquet.ParquetWriter(
         file,
         schema,
         compression="zstd",
         compression_level=1,
-        use_dictionary=[_leaf_path(f) for f in schema if f.name not in plain],
+        use_dictionary=[f.name + ".list.element" * pa.types.is_list(f.type) for f in schema if f.name not in plain],
         write_statistics=False,
         write_batch_size=1 << 16,
         store_schema=_stores_schema(schema),
     )
-
-
-class _HashedFile(io.BufferedWriter):
-    """A new file that hashes what is written, so that it need not be read back."""
-
-    def __init__(self, path: Path):
-        super().__init__(io.FileIO(path, "wb"), _BUFFER)
-        self._sha256 = hashlib.sha256()
-
-    def write(self, data: Any) -> int:
-        self._sha256.update(data)
-        return super().write(data)
-
-    @property
-    def digest(self) -> str:
-        return self._sha256.hexdigest()
 
 
 def read_shard(
@@ -141,11 +116,10 @@ def read_shard(
 
     fix = "run the same `make` command again: it makes a damaged set anew"
     with parse_errors(str(path), "Parquet file", error=StoreError, id="shard", fix=fix):
-        if sha256 is not None:
-            with path.open("rb") as stream:
-                if hashlib.file_digest(stream, "sha256").hexdigest() != sha256:
-                    raise other_shard(path)
-        size, dictionaries = path.stat().st_size, _string_lists(path) if codes else None
+        size = path.stat().st_size
+        if sha256 is not None and file_hash(path) != sha256:
+            raise other_shard(path)
+        dictionaries = _string_lists(path) if codes else None
         with (
             for_arrow(path) as source,
             parquet.ParquetFile(source, read_dictionary=dictionaries) as file,
@@ -205,15 +179,6 @@ def _needs_arrow(kind: pa.DataType) -> bool:
     if pa.types.is_nested(kind):
         return any(_needs_arrow(kind.field(i).type) for i in range(kind.num_fields))
     return bool(pa.types.is_duration(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None))
-
-
-def _leaf(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_list(kind) else kind
-
-
-def _leaf_path(field: pa.Field) -> str:
-    kind = field.type
-    return f"{field.name}.list.element" if pa.types.is_list(kind) else field.name
 
 
 def arrow_schema(columns: dict[str, pa.Array], schema: Schema) -> pa.Schema:

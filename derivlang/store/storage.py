@@ -1,7 +1,7 @@
 """Stores: where the files of a set are kept. A store knows bytes by names such as `data/train-00000-of-00002.parquet`.
 
-A local folder is one, a place with a URL another (`url_store.py`). A local one writes files under another name, and
-renames them when they are complete. It can be held, and renames whole folders. A URL can do neither.
+A local one writes files under another name, and renames them when they are complete. It can be held, and renames whole
+folders. A place with a URL can do neither: by fsspec, an object appears whole when its upload ends.
 """
 
 from __future__ import annotations
@@ -9,90 +9,45 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from glob import has_magic
+from inspect import signature
+from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from derivlang.core.errors import StoreError
-from derivlang.formats.places import is_remote
+from derivlang.core.urls import protocol_of
+from derivlang.formats.places import is_remote, located
+from derivlang.formats.store_errors import asking, is_missing_file
 from derivlang.store.disk import STAGE, disk, remove
-from derivlang.store.listing import file_hash
+from derivlang.store.record import file_hash
 
-
-class Store(Protocol):
-    """Files by name below one place. It can be pickled: workers write to it. Raises StoreError for whatever fails."""
-
-    is_local: ClassVar[bool]
-
-    def where(self, name: str) -> str:
-        """Return the place of a file, for messages."""
-
-    def check(self, *names: str) -> None:
-        """Raise StoreError if the place is a file, or is below one, or if one of these names is a link."""
-
-    def get(self, name: str) -> bytes | None:
-        """Return the content of a file; None if there is no such file."""
-
-    def get_all(self, names: Iterable[str]) -> Iterator[bytes | None]:
-        """Yield the contents of files, in their order, as `get` returns them. A few of them are held at a time."""
-
-    def put(self, name: str, content: bytes) -> None:
-        """Write a file, whole or not at all. One that is there is replaced."""
-
-    def put_new(self, name: str, content: bytes) -> bool:
-        """Write a file unless there is one of this name. Returns whether it was written."""
-
-    def take(self, path: Path, name: str) -> None:
-        """Move a file of the local disk to its place. For a local store it must be on the same disk."""
-
-    def prepare(self, files: Mapping[str, bytes], folder: str) -> Callable[[str], None]:
-        """Return what puts one of some files in its place, given its name. It needs no more room on a local disk.
-
-        folder: for the files until then.
-        """
-
-    def replacing(self, folder: str, staged: str, names: Collection[str]) -> AbstractContextManager[None]:
-        """Replace a local folder by another one at once: the old one goes before the block, the new one comes after it.
-
-        names: of the files in it. After a kill it may be called again. At a URL the files are in their place already.
-        """
-
-    def writing(self, name: str) -> AbstractContextManager[Path]:
-        """Give the place on the local disk where a new file is written; it is put under its name after the block.
-
-        Nothing is put if the block writes no file there, or raises.
-        """
-
-    def listing(self) -> dict[str, int]:
-        """Return the bytes of each file by its name.
-
-        A local store adds folders that are empty, with a slash and without bytes. Nothing is read of the folder of a
-        plan, and only that folder is named.
-        """
-
-    def sizes(self, folder: str = "") -> dict[str, int]:
-        """Return the bytes of each file below a folder of the store, by the names of the files."""
-
-    def matching(self) -> Callable[[str, Mapping[str, Any]], bool]:
-        """Return the check whether a shard is there, given its name and what was recorded of it (`bytes`, `sha256`)."""
-
-    def remove(self, *names: str) -> None:
-        """Remove files, in any order. A name without a file is skipped; one with a slash at its end is a folder."""
+# Protocols whose objects appear whole or not at all, and that can refuse to replace one.
+_WHOLE = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
+_AT_ONCE = 32  # files that are asked for at the same time: a store answers many questions as fast as one
 
 
 @dataclass(frozen=True, slots=True)
-class FolderStore:
-    """The files below a local folder. A folder that becomes empty is removed."""
+class Store:
+    """Files by name below a local folder; one that becomes empty is removed. A place with a URL is a `UrlStore`.
+
+    It can be pickled: workers write to it. Raises StoreError for whatever fails.
+    """
 
     folder: Path
     is_local: ClassVar[bool] = True
 
     def where(self, name: str) -> str:
+        """Return the place of a file, for messages."""
         return str(self.folder / name)
 
     def check(self, *names: str) -> None:
+        """Raise StoreError if the place is a file, or is below one, or if one of these names is a link."""
         folder = self.folder
         with disk(folder):
             above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
@@ -104,6 +59,7 @@ class FolderStore:
                 raise StoreError("this is a link, so nothing is written there", where=str(path), id="output")
 
     def get(self, name: str) -> bytes | None:
+        """Return the content of a file; None if there is no such file."""
         path = self.folder / name
         with disk(path):
             try:
@@ -112,25 +68,34 @@ class FolderStore:
                 return None
 
     def get_all(self, names: Iterable[str]) -> Iterator[bytes | None]:
+        """Yield the contents of files, in their order, as `get` returns them. A few of them are held at a time."""
         return map(self.get, names)
 
     def put(self, name: str, content: bytes) -> None:
+        """Write a file, whole or not at all. One that is there is replaced."""
         with disk(self.folder / name), self.writing(name) as path:
             path.write_bytes(content)
 
-    def put_new(self, name: str, content: bytes) -> bool:
-        is_new = not (self.folder / name).exists()  # a set is made by one process at a time here (`Making.held`)
-        if is_new:
+    def put_new(self, name: str, content: bytes) -> None:
+        """Write a file unless there is one of this name."""
+        if not (self.folder / name).exists():  # a set is made by one process at a time here (`Making.held`)
             self.put(name, content)
-        return is_new
 
     def prepare(self, files: Mapping[str, bytes], folder: str) -> Callable[[str], None]:
+        """Return what puts one of some files in its place, given its name. It needs no more room on a local disk.
+
+        folder: for the files until then.
+        """
         for name, content in files.items():
             self.put(f"{folder}/{name}", content)
         return lambda name: self.rename(f"{folder}/{name}", name)
 
     @contextmanager
     def replacing(self, folder: str, staged: str, names: Collection[str]) -> Iterator[None]:
+        """Replace a local folder by another one at once: the old one goes before the block, the new one comes after it.
+
+        names: of the files in it. After a kill it may be called again. At a URL the files are in their place already.
+        """
         if names and not (self.folder / staged).exists():  # a run was killed after its block
             self.rename(folder, staged)
         for name in names:  # or one shard was damaged then, and made again
@@ -145,13 +110,24 @@ class FolderStore:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
+        """Give the place on the local disk where a new file is written; it is put under its name after the block.
+
+        Nothing is put if the block writes no file there, or raises.
+        """
         path = self.folder / name
-        with _fresh(path) as fresh:
+        fresh = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")  # no process of any computer has this name
+        with disk(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        try:
             yield fresh
             if fresh.exists():
                 self.take(fresh, name)
+        finally:
+            with suppress(OSError):
+                fresh.unlink(missing_ok=True)
 
     def take(self, path: Path, name: str) -> None:
+        """Move a file of the local disk to its place. For a local store it must be on the same disk."""
         place = self.folder / name
         with disk(place):
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -163,15 +139,23 @@ class FolderStore:
             self.take(self.folder / name, new)
 
     def listing(self) -> dict[str, int]:
+        """Return the bytes of each file by its name.
+
+        A local store adds folders that are empty, with a slash and without bytes. Nothing is read of the folder of a
+        plan, and only that folder is named.
+        """
         with disk(self.folder):
             return dict(_below(self.folder, shut=f"{STAGE}/"))
 
     def sizes(self, folder: str = "") -> dict[str, int]:
+        """Return the bytes of each file below a folder of the store, by the names of the files."""
         with disk(self.folder):
             below = _below(self.folder / folder, f"{folder}/" if folder else "")
             return {name: size for name, size in below if not name.endswith("/")}
 
     def matching(self) -> Callable[[str, Mapping[str, Any]], bool]:
+        """Return the check whether a shard is there, given its name and what was recorded of it (`bytes`, `sha256`)."""
+
         def is_same(name: str, shard: Mapping[str, Any]) -> bool:
             path = self.folder / name
             # The size first: it is known without reading the file.
@@ -180,6 +164,7 @@ class FolderStore:
         return is_same
 
     def remove(self, *names: str) -> None:
+        """Remove files, in any order. A name without a file is skipped; one with a slash at its end is a folder."""
         for name in names:
             path = self.folder / name
             if name.endswith("/"):
@@ -192,13 +177,135 @@ class FolderStore:
                         (self.folder / above).rmdir()
 
 
+@dataclass(frozen=True, slots=True)
+class UrlStore(Store):
+    """The files below a URL. Each process has connections of its own. StoreError where no set can be made."""
+
+    is_local: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if (protocol := protocol_of(str(self.folder))) not in _WHOLE:
+            raise StoreError(
+                f"nothing is written to {protocol}://, where files may appear half-written",
+                where=str(self.folder),
+                fix=f"use a local folder, or a store with one of {', '.join(_WHOLE[:-1])}",
+                id="store",
+            )
+
+    def check(self, *names: str) -> None:
+        return  # objects are neither folders nor links
+
+    def get(self, name: str) -> bytes | None:
+        (content,) = self.get_all([name])
+        return content
+
+    def get_all(self, names: Iterable[str]) -> Iterator[bytes | None]:
+        left = iter(names)
+        while some := list(islice(left, _AT_ONCE)):
+            with self._asking(some[0]):
+                fs = self._fs
+                paths = [self._path(name) for name in some]
+                found = fs.cat_ranges(paths, None, None, on_error="return", **_in_one_request(type(fs)))
+            for name, content in zip(some, found, strict=True):
+                with self._asking(name):
+                    if isinstance(content, Exception) and not isinstance(content, FileNotFoundError):
+                        raise content
+                yield content if isinstance(content, bytes) else None
+
+    def put(self, name: str, content: bytes) -> None:
+        with self._asking(name):
+            self._fs.pipe_file(self._path(name), content)
+
+    def put_new(self, name: str, content: bytes) -> None:
+        with self._asking(name), suppress(FileExistsError):
+            self._fs.pipe_file(self._path(name), content, mode="create")
+
+    def prepare(self, files: Mapping[str, bytes], folder: str) -> Callable[[str], None]:
+        return lambda name: self.put(name, files[name])
+
+    @contextmanager
+    def replacing(self, folder: str, staged: str, names: Collection[str]) -> Iterator[None]:
+        yield
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[Path]:
+        with tempfile.TemporaryDirectory(prefix="derivlang-") as folder:
+            path = Path(folder, Path(name).name)
+            yield path
+            if path.exists():
+                self.take(path, name)
+
+    def take(self, path: Path, name: str) -> None:
+        with self._asking(name):
+            self._fs.put_file(str(path), self._path(name))
+        path.unlink()
+
+    def listing(self) -> dict[str, int]:
+        return self.sizes()
+
+    def sizes(self, folder: str = "") -> dict[str, int]:
+        root = self._path("")
+        with self._asking(folder):
+            self._fs.invalidate_cache()
+            try:
+                found = self._fs.find(f"{root}{folder}", detail=True)
+            except FileNotFoundError as caught:
+                if not is_missing_file(caught, self.where(folder)):
+                    raise
+                return {}
+        return {
+            str(place).removeprefix(root): int(info["size"])
+            for place, info in found.items()
+            if info["type"] == "file" and not place.endswith("/")  # an empty object that stands for a folder
+        }
+
+    def matching(self) -> Callable[[str, Mapping[str, Any]], bool]:
+        there = cache(self.sizes)  # a folder is listed once, when the first shard is looked for
+        return lambda name, shard: there(name.partition("/")[0]).get(name) == shard["bytes"]
+
+    def remove(self, *names: str) -> None:
+        names = tuple(one for name in names for one in (self.sizes(name[:-1]) if name.endswith("/") else (name,)))
+        if not names:
+            return
+        with self._asking(names[0]):
+            fs, paths = self._fs, [self._path(name) for name in names]
+            # One request for up to a thousand files, where the store can do it. `rm` takes * ? [ for patterns. Stores
+            # that say which file is missing stop there: another process removes them, too.
+            if len(paths) > 1 and not any(map(has_magic, paths)):
+                with suppress(FileNotFoundError):
+                    fs.rm(paths)
+                    return
+            for path in paths:
+                with suppress(FileNotFoundError):
+                    fs.rm_file(path)
+
+    @property
+    def _fs(self) -> Any:
+        return _place(str(self.folder), os.getpid()).fs
+
+    def _path(self, name: str) -> str:
+        return f"{_place(str(self.folder), os.getpid()).path.rstrip('/')}/{name}"
+
+    def _asking(self, name: str) -> AbstractContextManager[None]:
+        """Raise a StoreError for what the store raises."""
+        return asking(self.where(name), "write")
+
+
+@lru_cache(maxsize=16)
+def _place(url: str, process: int) -> Any:
+    """Return the place of a URL, with the `fs` that fsspec keeps for each process."""
+    return located(url)
+
+
+def _in_one_request(kind: type) -> dict[str, int]:
+    """Return what lets a file system read a whole file without asking for its size first."""
+    reader = getattr(kind, "_cat_file", None)
+    return {"max_concurrency": 1} if reader and "max_concurrency" in signature(reader).parameters else {}
+
+
 def store_at(out: Path) -> Store:
     """Return the store of a place. StoreError for a URL where no set can be made."""
-    if not is_remote(out):
-        return FolderStore(out)
-    from derivlang.store.url_store import UrlStore  # imported late: most sets are made in local folders
-
-    return UrlStore(str(out))
+    return UrlStore(out) if is_remote(out) else Store(out)
 
 
 def put_draft(store: Store, name: str, draft: Path, claim: tuple[str, bytes] | None) -> None:
@@ -225,19 +332,6 @@ def check_claim(store: Store, name: str, claim: tuple[str, bytes] | None) -> Non
             fix="run the same command again when that one has ended, or name another place with -o",
             id="other-run",
         )
-
-
-@contextmanager
-def _fresh(path: Path) -> Iterator[Path]:
-    """Give a name beside a file that no other process of any computer uses; nothing is left there after the block."""
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    with disk(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        yield fresh
-    finally:
-        with suppress(OSError):
-            fresh.unlink(missing_ok=True)
 
 
 def _below(folder: Path, inside: str = "", *, shut: str | None = None) -> Iterator[tuple[str, int]]:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrow import decoded, differs, to_arrow, to_numpy
 from derivlang.core.articles import ArticleCount
 from derivlang.core.batch import Batch
-from derivlang.core.errors import DerivlangError, LayerError
+from derivlang.core.errors import DerivlangError, LayerError, StoreError
 from derivlang.core.from_table import from_table
 from derivlang.core.keys import string_buffers
 from derivlang.core.order import Order
@@ -32,11 +34,14 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import left_out
 from derivlang.core.seal import is_intact
 from derivlang.core.to_table import to_table
+from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.pipeline import Pipeline
-from derivlang.store.listing import file_hash
-from derivlang.store.manifest import NAME, Derived
-from derivlang.store.set_files import foreign_files, notes_on_files
+from derivlang.store.disk import LOCK, STAGE
+from derivlang.store.manifest import CARD, NAME, Derived, data_folder, shards_of
+from derivlang.store.record import faults, file_hash
+from derivlang.store.set_plan import begun_plan
 from derivlang.store.shards import describe, read_shard
+from derivlang.store.storage import store_at
 
 # The column to report for each id of an error, if the source of a row cannot be rebuilt.
 _COLUMN_OF = {"row-lengths": "tokens", "row-order": "order", "order": "order", "row-sentences": "sentences"}
@@ -337,3 +342,48 @@ def _undone_key(derived: Derived, row: pa.Table) -> int | None:
 
 def _problem(file: str, what: str) -> Problem:
     return {"file": file, "row": None, "column": None, "what": what}
+
+
+# Files
+
+
+def foreign_files(derived: Derived) -> Iterator[str]:
+    """Yield the names of files and folders that are not of the set; hidden ones are nobody's."""
+    folder = derived.folder
+    own = derived.own_files()
+    tops = {name.partition("/")[0] for name in own} | {data_folder(derived.manifest)}
+    begun = None
+    with suppress(StoreError):  # a store where no set can be made
+        begun = begun_plan(store_at(folder)).get("data")  # of a set that is about to replace this one
+    for path in sorted(folder.iterdir()):
+        if path.name not in tops | {begun} and path.name[0] != ".":
+            yield path.name
+    for top in (data_folder(derived.manifest), SPEC_FILES):
+        if top in tops and (folder / top).is_dir():
+            inside = (f"{top}/{path.name}" for path in sorted((folder / top).iterdir()) if path.name[0] != ".")
+            yield from (name for name in inside if name not in own)
+
+
+def notes_on_files(derived: Derived) -> list[dict[str, str]]:
+    """Return what is unusual about the files and does not affect the data: leftovers of a run, the card's state."""
+    folder = derived.folder
+    stopped = "belongs to a run that was stopped or is still running"
+    notes = [{"file": name, "what": stopped} for name in (STAGE, LOCK) if (folder / name).exists()]
+    if what := state_of_card(derived):
+        notes.append({"file": CARD, "what": f"the dataset card {what}"})
+    return notes
+
+
+def state_of_card(derived: Derived) -> str:
+    """Return "is missing" or "was edited" of a card that is not as the set was made with it, else ""."""
+    card = derived.folder / CARD
+    if not card.is_file():
+        return "is missing"
+    return "was edited" if derived.manifest.get("card", file_hash(card)) != file_hash(card) else ""
+
+
+def damaged_shards(derived: Derived) -> Iterator[tuple[str, str]]:
+    """Yield the name of each shard that is not the one that the manifest lists, and what is wrong with it."""
+    shards = {shard["file"]: (shard["bytes"], shard["sha256"]) for shard in shards_of(derived.manifest)}
+    present = {name: derived.folder / name for name in shards if (derived.folder / name).is_file()}
+    return faults(shards, present)

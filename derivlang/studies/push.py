@@ -19,12 +19,12 @@ from derivlang.evaluation.plan import STUDY
 from derivlang.evaluation.verify import files_of_run, verify_run
 from derivlang.formats.places import is_remote
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
-from derivlang.store.foreign import split_files
+from derivlang.store.folders import split_files
 from derivlang.store.hub_push import MAIN, HubPush, RecordKind, check_repository, page_of
 from derivlang.store.manifest import CARD, LEXICON, NAME, Derived
-from derivlang.store.set_files import damaged_shards, foreign_files, state_of_card
 from derivlang.store.set_plan import OTHER_PLAN
 from derivlang.store.settings import PushOptions
+from derivlang.store.verify import damaged_shards, foreign_files, state_of_card
 from derivlang.training import checkpoint, run_folder
 from derivlang.training.run_folder import DATA, RUN, read
 

@@ -29,8 +29,7 @@ from derivlang.formats.opening import suffix_of
 from derivlang.formats.places import is_path
 from derivlang.grammar.load import files_of_pair
 from derivlang.store.files import writing
-from derivlang.store.listing import file_hash
-from derivlang.store.record import difference, digest, read_record, record_text
+from derivlang.store.record import difference, digest, file_hash, read_record, record_text
 from derivlang.studies.cells import RUNS, Cell, texts_of
 from derivlang.studies.commands import NAMES_TEXT
 from derivlang.studies.file import TEXT, StudyFile

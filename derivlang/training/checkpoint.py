@@ -31,10 +31,8 @@ from derivlang.core.seal import sealed
 from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained, quiet
 from derivlang.store.disk import disk
 from derivlang.store.files import writing
-from derivlang.store.folders import remove_files, replace_folder, sweep
-from derivlang.store.foreign import split_files
-from derivlang.store.listing import ENTRY, below, faults, listed, remembered
-from derivlang.store.record import read_record, record_text
+from derivlang.store.folders import remove_files, replace_folder, split_files, sweep
+from derivlang.store.record import ENTRY, below, faults, listed, read_record, record_text
 from derivlang.training.config import auto_class, check_finite
 
 if TYPE_CHECKING:  # reports and `verify`, which load no torch, look at checkpoints, too
@@ -102,17 +100,12 @@ def load_model(folder: Path) -> Any:
 
 def hash_of_weights(model: Path) -> str:
     """Return 16 hex digits of a saved model's weights and config, equal for equal models."""
-    files = [path for pattern in _WEIGHTS for path in sorted(model.glob(pattern))]
-
-    def compute() -> str:
-        digest = sha256()
-        for path in files:
-            digest.update(path.name.encode())
-            with path.open("rb") as file:
-                file_digest(file, lambda: digest)
-        return digest.hexdigest()[:16]
-
-    return remembered("weights", files, compute)
+    digest = sha256()
+    for path in (path for pattern in _WEIGHTS for path in sorted(model.glob(pattern))):
+        digest.update(path.name.encode())
+        with path.open("rb") as file:
+            file_digest(file, lambda: digest)
+    return digest.hexdigest()[:16]
 
 
 def save(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from derivlang.parsing.settings import ParserOptions, ParserScoreOptions
 from derivlang.parsing.training.config import ParserConfig
 from derivlang.parsing.treebank import Treebank, mask_rare, read_treebank, score
 from derivlang.sources.treebank import files_of, find_treebank, names_of
-from derivlang.store.artifact import Artifact, ArtifactKind
+from derivlang.store.artifact import ArtifactKind
 from derivlang.store.disk import held
 from derivlang.store.record import digest, read_record
 
@@ -118,14 +119,9 @@ def train_parser(
             trained = fit(trees[inputs.files["train"]], trees.get(inputs.files.get("dev", Path())), config, report)
         save_model(scored_model(trained, card, inputs, trees), folder)
 
-    artifact = Artifact(
-        kind=PARSER_FOLDERS,
-        path=out,
-        wanted=wanted,
-        force=force,
-    )
     plan = digest([wanted, force])
-    artifact.make(write, found, lambda out: held(out, plan, f"parser train {treebank}", what="a parser in this folder"))
+    lock = partial(held, plan=plan, told=f"parser train {treebank}", what="a parser in this folder")
+    PARSER_FOLDERS.make(out, wanted, write, found, lock, force=force)
     forget_parsers()
     return read_card(out)
 

@@ -27,11 +27,9 @@ from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
 from derivlang.pipeline import Pipeline
 from derivlang.store.disk import disk
 from derivlang.store.files import writing
-from derivlang.store.folders import remove_files, replace_folder
-from derivlang.store.foreign import split_files, warn_of_kept
-from derivlang.store.listing import ENTRY, below, faults, listed
+from derivlang.store.folders import remove_files, replace_folder, split_files, warn_of_kept
 from derivlang.store.made_of import RECIPE
-from derivlang.store.record import read_record, record_text
+from derivlang.store.record import ENTRY, below, faults, listed, read_record, record_text
 from derivlang.training import checkpoint
 from derivlang.training.checkpoint import LOG
 from derivlang.training.data_folder import LANGUAGES

@@ -39,7 +39,7 @@ def seal(path: Path) -> None:
 
 def forge_run(run: Path) -> None:
     """Write the hashes of a run's files, and of those of its checkpoints, into their records."""
-    from derivlang.store.listing import below, listed
+    from derivlang.store.record import below, listed
     from derivlang.training import run_folder
     from derivlang.training.checkpoint import hash_of_weights
 
@@ -60,7 +60,7 @@ def forge_scores(run: Path, name: str) -> None:
 
     from derivlang.core.seal import HASH, hash_of, sealed
     from derivlang.evaluation.scores import FACTS, _digest
-    from derivlang.store.listing import listed
+    from derivlang.store.record import listed
 
     path, record = run / "evaluation" / name, run / "evaluation.json"
     with suppress(Exception):  # of a damaged file, any

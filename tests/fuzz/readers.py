@@ -837,13 +837,12 @@ def _trained_card() -> bytes:
 
 @reader("parser card, compared", "json", lambda: [_trained_card()], "training.parser")
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.store.artifact import Artifact
     from derivlang.training.parser import PARSER_FOLDERS, recipe_of
 
     shutil.copytree(_parser_folder(), folder / "p")
     (folder / "p" / "model.json").write_bytes(data)
     seal(folder / "p" / "model.json")
-    Artifact(kind=PARSER_FOLDERS, path=folder / "p", wanted=recipe_of(json.loads(_trained_card()))).found()
+    PARSER_FOLDERS.found(folder / "p", recipe_of(json.loads(_trained_card())))
     return None
 
 
@@ -1312,14 +1311,14 @@ def _(folder: Path, data: bytes) -> str | None:
     """A stranger's note, too, removes only files of the folder."""
     from derivlang.formats.places import located
     from derivlang.store.folders import NOTE, replace_folder
-    from derivlang.store.url_store import UrlStore
+    from derivlang.store.storage import store_at
 
-    store = UrlStore(f"memory://derivlang-{folder.name}")
+    store = store_at(located(f"memory://derivlang-{folder.name}"))
     for name in ("out/a", "out/b/c", "a", "b/c"):
         store.put(name, b"x")
     store.put(f"out/{NOTE}", data)
     try:
-        replace_folder(located(f"{store.url}/out"), lambda fresh: None, warn=lambda message: None)
+        replace_folder(located(f"{store.folder}/out"), lambda fresh: None, warn=lambda message: None)
     finally:
         lost = [name for name in ("a", "b/c") if store.get(name) is None]
         store.remove(*store.sizes())
