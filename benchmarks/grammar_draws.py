@@ -35,7 +35,6 @@ def benchmark(settings: Settings) -> Report:
         report.row(name, cost.text(), speed.text())
         if name == "drawn":
             report.claim(f"at most {_DRAWN} us a head", cost.text(), cost.median <= _DRAWN)
-    report.notes.append(f"memory of the tables: {runs[0]['tables'] / 1e6:.1f} MB")
     return report
 
 
@@ -68,7 +67,6 @@ def _measure(data: Path) -> dict[str, float]:
     model, best = OrderModel(fr, en), OrderModel(fr, en, mode="argmax")
     out = {"words": words * _REPEATS, "heads": int(model.modelled(several).sum())}
     out["drawn"], out["argmax"] = cost(model), cost(best)
-    out["tables"] = model._sampler._tables.n_bytes
     return out
 
 

@@ -78,7 +78,7 @@ def test_ten_thousand_draws_follow_the_distribution(make, head: str) -> None:
 def test_a_draw_depends_on_labels_and_key_alone(mode: str) -> None:
     families = real()
     whole = shipped(mode=mode).draw(families, Keyed())
-    # one model for parts of any size, met in another order, with a memo that is filled by other keys
+    # one model for parts of any size, met in another order, with labels that it met with other keys
     model = shipped(mode=mode)
     model.draw(real(10**6), Keyed())
     rng = np.random.default_rng(0)
@@ -98,14 +98,13 @@ def test_a_draw_depends_on_labels_and_key_alone(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["sample", "argmax"])
-def test_what_is_kept_changes_nothing(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_many_are_drawn_at_once_changes_nothing(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     families = real()
     whole = shipped(mode=mode).draw(families, Keyed())
-    monkeypatch.setattr(sampler, "LIMIT", 10_000)  # dropped all the time
     model = shipped(mode=mode)
     parts = [model.draw(families.take(part), Keyed()) for part in np.array_split(np.arange(len(families)), 20)]
     assert (np.concatenate(parts) == whole).all()
-    assert len(model._sampler._tables.rows) < len(families) / 10
+    monkeypatch.setattr(sampler, "_AT_ONCE", 100)
     monkeypatch.setattr(exact, "_CHUNK", 1000)
     assert (shipped(mode=mode).draw(families, Keyed()) == whole).all()
 

@@ -49,53 +49,17 @@ _CHUNK = 1 << 20  # numbers in the largest table of a chunk: 8 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SetStates:
-    """The states of b families, which have d dependents each: one state for each set of dependents.
-
-    array: [2^d + 1, d + 1, 2, b], by place of the set (`Places`), next member and side; the last column is the value of
-    a finished side, the last row is 0 (minus infinity, if they are logarithms).
-    """
-
-    array: NDArray[Any]
-
-    def finished(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return ([2^d, b] the value of each set left of the head, the same right of it)."""
-        d = self.array.shape[1] - 1
-        rank = Places.of(d).rank
-        return self.array[rank, d, 0], self.array[rank, d, 1]
-
-    def before(self, rest: Int64, rows: Int64, side: Int64) -> NDArray[Any]:
-        """Return [d, q]: the value of the state before each member came last in a set `rest`, 0 if it is not in it.
-
-        rest, rows, side: int64[q], set, family and side of each draw.
-        """
-        d = self.array.shape[1] - 1
-        flat, (by_place, by_next, by_side, by_row) = flat_of(self.array)
-        at = Places.of(d).without.take(rest, axis=1)
-        at *= by_place
-        at += (np.arange(d) * by_next)[:, None]
-        at += rows * by_row + side * by_side
-        return flat.take(at)
-
-
-def flat_of(array: NDArray[Any]) -> tuple[NDArray[Any], tuple[int, ...]]:
-    """Return the elements as they stand in memory, and by how many of them neighbours on each axis are apart.
-
-    float[2, 3] in C order   ->   float[6], (3, 1): element [i, j] is element 3 · i + j
-    """
-    return array.ravel(order="K"), tuple(stride // array.itemsize for stride in array.strides)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Chains:
     """The filled tables of b families with d dependents; side 0 is left of the head, side 1 right.
 
-    steps: [d, d + 1, 2, b], the factor of a neighbour by member and next member, or of the end. splits: [2^d, b], the
-    value of each left set. total: [b], their sum. log_scale: [b], log of the factor that scaling removed. All but the
-    last are logarithms, unless `kind` is "sums".
+    states: [2^d + 1, d + 1, 2, b], the value of each state by place of the set (`Places`), next member and side; the
+    last column is the value of a finished side, the last row is 0 (minus infinity, if they are logarithms). steps:
+    [d, d + 1, 2, b], the factor of a neighbour by member and next member, or of the end. splits: [2^d, b], the value of
+    each left set. total: [b], their sum. log_scale: [b], log of the factor that scaling removed. All but the last are
+    logarithms, unless `kind` is "sums".
     """
 
-    states: SetStates
+    states: NDArray[Any]
     steps: NDArray[Any]
     splits: NDArray[Any]
     total: NDArray[Any]
@@ -166,11 +130,11 @@ def chains(local: Local, kind: ChainKind = "sums") -> Chains:
         log_scale += top.sum(axis=0)
     steps = np.empty((d, d + 1, 2, b), following.dtype)
     steps[:, :d], steps[:, d] = following[:, :, None], ends
-    states = SetStates(_filled(pair, steps, start, kind))
+    states = _filled(pair, steps, start, kind)
     split = _across(across, head, d, b)
     split = np.exp(split) if kind == "sums" else split
     times, _, _ = _arithmetic(kind)
-    left, right = states.finished()
+    left, right = states[Places.of(d).rank, d].swapaxes(0, 1)  # [2^d, b] each: the value of each set on either side
     times(split, left, out=split)
     # The right side of set S is 2^d - 1 - S, so the rows of the right side are read from the back.
     times(split, right[::-1], out=split)
@@ -300,75 +264,40 @@ def draw(tables: Chains, rows: Int64, u: Float) -> NDArray[np.int8]:
     left of the head at place 2, and the right set {1} gives place 3. So all draws take d rounds, one member in each.
     """
     d, q = len(tables.steps), len(rows)
-    left, u = _left_sets(tables, rows, u)
+    left, u = _chosen(tables, tables.splits[:, rows], u)
+    line, members, without = np.arange(q), np.arange(d)[:, None], Places.of(d).without
     order = np.full((q, d + 1), d, np.int8)
-    flat_order, line = order.reshape(-1), np.arange(q) * (d + 1)  # line: where each order begins
-    rest, following = left.copy(), np.full(q, d)
-    place = line + _set_sizes(d)[left] - 1
-    side = np.zeros(q, np.int64)
-    steps, (by_member, by_following, by_side, by_row) = flat_of(tables.steps)
-    members = (np.arange(d) * by_member)[:, None]
+    rest, following, side = left.copy(), np.full(q, d), np.zeros(q, np.int64)
+    place = _set_sizes(d)[left] - 1
+    times, _, _ = _arithmetic(tables.kind)
     for _ in range(d):
         turns = np.flatnonzero(rest == 0)  # the left side is complete: the right one is next
         rest[turns] = (1 << d) - 1 - left[turns]
-        side[turns], following[turns], place[turns] = 1, d, line[turns] + d
-        values = tables.states.before(rest, rows, side)
-        values_of_steps = steps.take(members + (following * by_following + side * by_side + rows * by_row))
-        if tables.kind == "sums":
-            values *= values_of_steps
-            following, u = _chosen(values, u)
-        elif tables.kind == "logs":
-            following, u = _chosen(_from_logs(values + values_of_steps), u)
-        else:
-            following = (values + values_of_steps).argmax(axis=0)
-        flat_order[place] = following
+        side[turns], following[turns], place[turns] = 1, d, d
+        # The state before each member came last in its set, and its step to what follows it.
+        before = tables.states[without[:, rest], members, side, rows]
+        following, u = _chosen(tables, times(before, tables.steps[members, following, side, rows]), u)
+        order[line, place] = following
         place -= 1
         rest ^= 1 << following
     return order
 
 
-def _left_sets(tables: Chains, rows: Int64, u: Float) -> tuple[Int64, Float]:
-    """Return (int64[q] the set left of the head of each draw, float64[q] the place in its interval)."""
-    if tables.kind == "best":
-        return tables.splits.argmax(axis=0)[rows], u
-    # As in `sampler.Tables`: a row's width is a power of two, so that the search needs no bounds.
-    splits = _from_logs(tables.splits) if tables.kind == "logs" else tables.splits
-    ends = np.cumsum(splits.T, axis=1)
-    width = ends.shape[1]
-    flat, base = ends.reshape(-1), rows * width
-    total = flat.take(base + (width - 1))
-    index, wanted = base.copy(), u * total
-    step = width // 2
-    # Binary search: `index` moves on by `step` as long as the end of the step is not above `wanted`.
-    while step:
-        index += step * (flat.take(index + (step - 1)) <= wanted)
-        step //= 2
-    bottom = np.where(index > base, flat.take(index - 1), 0.0)
-    return index - base, _within(u, bottom, flat.take(index), total)
-
-
-def _from_logs(values: NDArray[Any]) -> NDArray[Any]:
-    """Return exp of values [options, n], the largest of each column as 1."""
-    return np.asarray(np.exp(values - values.max(axis=0)))
-
-
-def _chosen(values: NDArray[Any], u: Float) -> tuple[Int64, Float]:
+def _chosen(tables: Chains, values: NDArray[Any], u: Float) -> tuple[Int64, Float]:
     """Return (int64[q] the option of values [options, q] of each draw, float64[q] the place in its interval)."""
-    n, q = values.shape
-    ends = np.zeros((n + 1, q))
-    for option in range(n):
-        np.add(ends[option], values[option], out=ends[option + 1])
+    if tables.kind == "best":
+        return values.argmax(axis=0), u
+    if tables.kind == "logs":
+        values = np.exp(values - values.max(axis=0))  # the largest of each draw is 1
+    n, line = len(values), np.arange(values.shape[1])
+    ends = np.concatenate([np.zeros((1, len(line))), values.cumsum(axis=0)])
     total = ends[n]
     choices = np.minimum((ends[1:] <= u * total).sum(axis=0), n - 1)
-    at, flat = choices * q + np.arange(q), ends.reshape(-1)
-    return choices, _within(u, flat.take(at), flat.take(at + q), total)
-
-
-def _within(u: Float, bottom: Float, top: Float, total: Float) -> Float:
-    """Return the place in the part [bottom, top) of [0, total): [3, 10) of [0, 10) and u = .65  ->  3.5 / 7."""
-    share = top - bottom
+    bottom = ends[choices, line]
+    # The place in the part [bottom, top) of [0, total): [3, 10) of [0, 10) and u = .65  ->  3.5 / 7.
+    share = ends[choices + 1, line] - bottom
     inside = np.divide(u * total - bottom, share, out=np.zeros(len(share)), where=share > 0)
-    return np.clip(inside, 0.0, 1 - 2**-53, out=inside)
+    return choices, np.clip(inside, 0.0, 1 - 2**-53)
 
 
 @cache

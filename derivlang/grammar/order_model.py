@@ -31,7 +31,7 @@ from derivlang.grammar.enumerate_orders import MOST_MEMBERS, Local, all_orders, 
 from derivlang.grammar.families import Families, head_class
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.sampler import Sampler
-from derivlang.grammar.scores import Component, Scores
+from derivlang.grammar.scores import Component, SameSize, Scores
 from derivlang.grammar.weights import Float
 
 _COLDEST = 1e-6  # below this temperature, scores overflow
@@ -116,18 +116,15 @@ class OrderModel:
 
         0 where no model applies; nan for families too large for exact probabilities.
         """
-        numbers, classes = self._numbered(families)
-        lengths = lengths_of(families.offsets)
         out = np.zeros(len(families))
-        out[(classes >= 0) & (lengths > exact.MOST_DEPENDENTS + 1)] = np.nan
-        for n, chunk in _chunks(lengths, classes):
+        out[self.modelled(families) & (lengths_of(families.offsets) > exact.MOST_DEPENDENTS + 1)] = np.nan
+        for chunk, some in self._chunks(families):
+            local, n = self._scores.local(some), len(some.labels)
             index = families.offsets[chunk] + np.arange(n)[:, None]
-            rows, heads = numbers[index], families.head_places[chunk] - families.offsets[chunk]
-            local = self._scores.local(rows, heads, classes[chunk])
-            wanted = to_dependents(orders[index].T.astype(np.int8), heads)
-            if self._scores.needs_all_orders(n, classes[chunk]):
+            wanted = to_dependents(orders[index].T.astype(np.int8), some.heads)
+            if self._scores.needs_all_orders(some):
                 for f in range(len(chunk)):
-                    every = self._scores.of_all_orders(local.take([f]), rows[:, [f]], heads[[f]], classes[chunk[[f]]])
+                    every = self._scores.of_all_orders(local.take([f]), some.take(np.array([f])))
                     at = (all_orders(n) == wanted[f]).all(axis=1).argmax()
                     out[chunk[f]] = every[0, at] - _log_sum(every[0])
             else:
@@ -140,10 +137,8 @@ class OrderModel:
         Families without a model, or too large for exact probabilities, are left out; HI is ignored. For the sum over
         the orders that meet a condition, rule the other orders out in the scores and call `exact.log_z`.
         """
-        numbers, classes = self._numbered(families)
-        for n, chunk in _chunks(lengths_of(families.offsets), classes):
-            rows = numbers[families.offsets[chunk] + np.arange(n)[:, None]]
-            local = self._scores.local(rows, families.head_places[chunk] - families.offsets[chunk], classes[chunk])
+        for chunk, some in self._chunks(families):
+            local = self._scores.local(some)
             yield chunk, local, exact.log_z(local)
 
     @one_thread()
@@ -164,11 +159,11 @@ class OrderModel:
             raise UsageError(
                 f"{n} members have too many orders to list", fix=f"give at most {MOST_MEMBERS}", id="family-size"
             )
-        orders, heads, rows = all_orders(n), families.head_places, numbers[:, None]
-        local = self._scores.local(rows, heads, classes)
-        wanted = to_dependents(orders, heads)
-        if self._scores.needs_all_orders(n, classes):
-            every = self._scores.of_all_orders(local, rows, heads, classes)[0]
+        one = SameSize(numbers[:, None], families.head_places, classes)
+        orders, local = all_orders(n), self._scores.local(one)
+        wanted = to_dependents(orders, one.heads)
+        if self._scores.needs_all_orders(one):
+            every = self._scores.of_all_orders(local, one)[0]
             digits = n ** np.arange(n - 1, -1, -1)  # an order as a number, [2, 0, 1] -> 201 in base n, to find it
             scores = every[np.searchsorted(orders @ digits, wanted @ digits)]
         else:
@@ -180,14 +175,17 @@ class OrderModel:
         numbers, classes = self._scores.numbers(families.tokens)
         return numbers.take(families.members), classes.take(families.members.take(families.head_places))
 
-
-def _chunks(lengths: Int64, classes: Int32) -> Iterator[tuple[int, Int64]]:
-    """Yield (n, numbers of families of n members) of the families with a model and exact probabilities."""
-    chosen = (classes >= 0) & (lengths > 1) & (lengths <= exact.MOST_DEPENDENTS + 1)
-    for n in np.unique(lengths[chosen]).tolist():
-        at = np.flatnonzero(chosen & (lengths == n))
-        for chunk in np.array_split(at, -(-len(at) // exact.chunk_size(n - 1))):
-            yield n, chunk
+    def _chunks(self, families: Families) -> Iterator[tuple[Int64, SameSize]]:
+        """Yield (the numbers of some families, these): of one size, with a model and exact probabilities."""
+        numbers, classes = self._numbered(families)
+        lengths = lengths_of(families.offsets)
+        chosen = (classes >= 0) & (lengths > 1) & (lengths <= exact.MOST_DEPENDENTS + 1)
+        for n in np.unique(lengths[chosen]).tolist():
+            at = np.flatnonzero(chosen & (lengths == n))
+            for chunk in np.array_split(at, -(-len(at) // exact.chunk_size(n - 1))):
+                begins = families.offsets[chunk]
+                rows = numbers[begins + np.arange(n)[:, None]]
+                yield chunk, SameSize(rows, families.head_places[chunk] - begins, classes[chunk])
 
 
 def _log_sum(scores: Float) -> float:
