@@ -86,12 +86,12 @@ def build(bitext: Bitext, cells: int = CELLS) -> TypePairs:
                 & mask(target_lengths[rows], target.shape[1]).T[:, :, None]
             )
             pairs[empty] = pad
-            distinct, local = _numbered(pairs, pad)
+            distinct, local = _numbered(pairs)
             sides.append((source, target, local))
             keys.append(distinct)
             rows_done(len(rows))
     with stage("sorting word pairs", None):  # one call of numpy, a quarter of the time here
-        entries = _distinct(np.sort(np.concatenate([*keys, np.array([pad])])))
+        entries = np.unique(np.concatenate([*keys, np.array([pad])]))
     with stage("numbering word pairs", "rows", n_pairs):
         for rows, (source, target, local), distinct in zip(groups, sides, keys, strict=True):
             lengths = source_lengths[rows], target_lengths[rows]
@@ -108,31 +108,13 @@ def mask(lengths: Int64, width: int) -> Bool:
     return np.arange(width) < lengths[:, None]
 
 
-def _numbered(keys: Int64, most: int) -> tuple[Int64, Int32]:
+def _numbered(keys: Int64) -> tuple[Int64, Int32]:
     """Return (the distinct keys, sorted; int32 of the shape of keys: the index of each among them).
 
-    Keys are from 0 to `most`: [7, 3, 7] -> [3, 7], [1, 0, 1].
+    [7, 3, 7] -> [3, 7], [1, 0, 1]
     """
-    flat = keys.ravel()
-    bits = int(flat.size).bit_length()
-    if int(most).bit_length() + bits < 64:  # key and position in one number: sorting is five times as fast
-        packed = np.sort((flat << bits) | np.arange(flat.size))
-        place, ordered = packed & ((1 << bits) - 1), packed >> bits
-    else:
-        place = np.argsort(flat, kind="stable")
-        ordered = flat[place]
-    number = np.zeros(flat.size, np.int32)
-    np.cumsum(ordered[1:] != ordered[:-1], out=number[1:])
-    out = np.empty(flat.size, np.int32)
-    out[place] = number
-    return _distinct(ordered), out.reshape(keys.shape)
-
-
-def _distinct(ordered: Int64) -> Int64:
-    """Return the distinct values of sorted numbers; `np.unique` hashes, at three times the cost."""
-    new = np.ones(len(ordered), bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    return ordered[new]
+    distinct, index = np.unique(keys, return_inverse=True)
+    return distinct, index.reshape(keys.shape).astype(np.int32)
 
 
 def _groups(source_lengths: Int64, target_lengths: Int64, cells: int) -> list[Int64]:

@@ -9,16 +9,16 @@ DIR/fr@V.orm.gz          one head class
 from __future__ import annotations
 
 import os
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.spec_files import Named, Parts
-from derivlang.formats.places import is_path
+from derivlang.formats.places import is_path, once_per_version
 from derivlang.grammar import counts
 from derivlang.grammar.counts import Counts
 from derivlang.grammar.grammar import Grammar, read_grammar
-from derivlang.grammar.weights import ORM_SUFFIXES, head_class_of, language_of, read_weights
+from derivlang.grammar.weights import ORM_SUFFIXES, Weights, head_class_of, language_of, read_weights
 
 SUFFIX = ".grammar.tsv"
 COUNTS = ".counts.tsv"  # beside each shipped grammar
@@ -63,7 +63,7 @@ def grammar_files(path: str) -> tuple[str, ...]:
 
 
 def load_grammar(name_or_path: str | os.PathLike[str], *, where: str | None = None) -> Grammar:
-    """Return a grammar by name or path. where: the option that names it, for messages.
+    """Return a grammar by name or path, the same object until a file changes. where: its option, for messages.
 
     The name of a shipped grammar comes before a file of that name: ./fr is the file.
 
@@ -72,9 +72,9 @@ def load_grammar(name_or_path: str | os.PathLike[str], *, where: str | None = No
     text = os.fspath(name_or_path)
     path, names = Path(text), shipped()
     if text in names:
-        return read_grammar(names[text])
+        return _grammar(str(names[text]))
     if is_path(text, "file"):
-        return _orm({head_class_of(path): path}) if path.name.endswith(ORM_SUFFIXES) else read_grammar(path)
+        return _orm({head_class_of(path): path}) if path.name.endswith(ORM_SUFFIXES) else _grammar(text)
     if pair := files_of_pair(path):
         return _orm(pair)
     raise _unknown(text, where)
@@ -87,9 +87,9 @@ def load_counts(name_or_path: str | os.PathLike[str], *, where: str | None = Non
     """
     text = os.fspath(name_or_path)
     if text in shipped():
-        return counts.read(shipped()[text].with_name(f"{text}{COUNTS}"))
+        return _counts(str(shipped()[text].with_name(f"{text}{COUNTS}")))
     if is_path(text, "file"):
-        return counts.read(Path(text))
+        return _counts(text)
     raise _unknown(text, where)
 
 
@@ -118,9 +118,18 @@ def files_of_pair(prefix: Path) -> dict[str, Path]:
 
 def _orm(paths: dict[str, Path]) -> Grammar:
     first = next(iter(paths.values()))
-    weights = {name: read_weights(path) for name, path in paths.items()}
-    return Grammar(language_of(first), "", "v1", weights, {"format": "orm"})
+    return _of_weights(language_of(first), tuple((name, _weights(str(path))) for name, path in paths.items()))
 
 
+@lru_cache(maxsize=16)
+def _of_weights(language: str, weights: tuple[tuple[str, Weights], ...]) -> Grammar:
+    return Grammar(language, "", "v1", dict(weights), {"format": "orm"})
+
+
+_grammar, _counts, _weights = (
+    once_per_version(read_grammar),
+    once_per_version(counts.read),
+    once_per_version(read_weights),
+)
 GRAMMARS = Named(shipped, grammar_parts, grammar_files)
 SUBSTRATES = Named(lambda: [*shipped(), "none"], paths=grammar_files)

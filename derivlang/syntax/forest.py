@@ -54,15 +54,10 @@ class Forest:
     @cached_property
     def levels(self) -> list[tuple[Int64, Int64]]:
         """(nodes, their parents) of each depth, from the roots down; nodes in surface order."""
-        by = self.by_level
+        by = np.argsort(self.depth, kind="stable")
         parent = self.parent.take(by)
         ends = np.cumsum(np.bincount(self.depth)).tolist()
         return [(by[begin:end], parent[begin:end]) for begin, end in pairwise([0, *ends])]
-
-    @cached_property
-    def by_level(self) -> Int64:
-        """int64[n]: the nodes by depth, and in surface order at each depth."""
-        return np.argsort(self.depth, kind="stable")
 
     @cached_property
     def above(self) -> Int64:
@@ -129,17 +124,13 @@ class Forest:
         """
         kept = np.flatnonzero(~gone)
         gone = np.append(gone, False)  # for parent -1
-        parent, moved = self.parent.take(kept), False
+        parent = self.parent.take(kept)
         while len(lost := np.flatnonzero(gone.take(parent))):
             parent[lost] = self.parent[parent[lost]]
-            moved = True
         number = offsets_of(~gone)
         trees = number[self.trees]
         number[-1] = -1  # for parent -1
-        out = Forest(number.take(parent), trees)
-        if not moved:
-            out.__dict__["depth"] = self.depth.take(kept)  # what `depth` would compute
-        return out
+        return Forest(number.take(parent), trees)
 
     def contracted(self, groups: Int64) -> tuple[Forest, Int64]:
         """Return (the forest of groups of neighbours, int64[G] the node that represents each).
@@ -151,12 +142,8 @@ class Forest:
         """
         if len(groups) == len(self) + 1:
             return self, np.arange(len(self))
-        sizes = lengths_of(groups)
-        top = groups[:-1].copy()
-        several = np.flatnonzero(sizes > 1)
-        nodes = expand_ranges(top[several], sizes[several])
-        key = self.depth[nodes] * len(self) + nodes  # the first of those with the least depth
-        top[several] = np.minimum.reduceat(key, offsets_of(sizes[several])[:-1]) % len(self)
+        # The first of those with the least depth.
+        top = np.minimum.reduceat(self.depth * len(self) + np.arange(len(self)), groups[:-1]) % len(self)
         of = np.append(group_of(groups), -1)  # for parent -1
         return Forest(of.take(self.parent.take(top)), np.searchsorted(groups, self.trees)), top
 

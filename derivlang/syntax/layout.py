@@ -34,8 +34,8 @@ class Listing:
     int64[E], the node of each entry. itself: bool[E], True if an entry is the head itself, False if it is a child with
     its whole subtree.
 
-    the cat slept, parent 1 2 -1 (one tree, n = 3): heads [3, 2, 1], offsets [0, 1, 3, 5], nodes [2, 1, 2, 0, 1],
-    itself [F, F, T, F, T]
+    the cat slept, parent 1 2 -1 (one tree, n = 3): heads [1, 2, 3], offsets [0, 2, 4, 5], nodes [0, 1, 1, 2, 2],
+    itself [F, T, F, T, F]
     """
 
     heads: Int64
@@ -55,47 +55,16 @@ class Listing:
 
 
 def list_families(forest: Forest) -> Listing:
-    """Return all families, their members in surface order: first the families of the roots, then from the roots down.
+    """Return all families by the numbers of their heads, their members in surface order.
 
-    The nodes by level are the children of one family after the other. Each head is inserted before its first child on
-    its right, so a node's entry is its place plus the number of heads before it:
-
-        the cat slept, parent 1 2 -1     nodes by level 2 1 0 (slept, cat, the), families 3 (the roots), 2, 1
-        places 0 1 2                     heads before: none, none (cat is left of slept), slept  ->  entries 0, 1, 3
+    A node is a member of the family above it, and one with children of its own family, too.
     """
-    n = len(forest)
-    by = forest.by_level
-    above = forest.above.take(by)
-    begins = np.empty(int(above.max(initial=0)) + 1, np.int64)
-    # Written from the back, so that the first child of a family is written last and stays.
-    begins[above[::-1]] = np.arange(len(by) - 1, -1, -1)  # of each family: the place of its first child
-    key = begins.take(above)
-    if (key[1:] < key[:-1]).any():  # in trees that are not projective, children of several heads alternate
-        together = np.argsort(key, kind="stable")
-        by, above = by[together], above[together]
-    is_first = np.empty(len(by), bool)
-    is_first[:1] = True
-    np.not_equal(above[1:], above[:-1], out=is_first[1:])
-    first = np.flatnonzero(is_first)
-    heads = above[first]
-    has_self = heads < n
-    family = np.cumsum(is_first) - 1
-    n_self: Int64 = np.cumsum(has_self) - has_self  # of the families before
-    # Roots have n + t above them, which no node exceeds: their family has no head to insert.
-    right = by > above
-    # A child moves right by the heads of earlier families, and by its own head if it stands right of it.
-    entry = np.arange(len(by)) + n_self.take(family) + right
-    offsets = np.append(first + n_self, len(by) + np.count_nonzero(has_self))
-    own = np.flatnonzero(has_self)
-    lefts = lengths_of(offsets_of(~right)[np.append(first, len(by))])
-    nodes = np.empty(int(offsets[-1]), np.int64)
-    nodes[entry] = by
-    # A head stands behind its children on the left: the begin of its family plus their number.
-    at = offsets[own] + lefts[own]
-    nodes[at] = heads[own]
-    itself = np.zeros(len(nodes), bool)
-    itself[at] = True
-    return Listing(heads, offsets, nodes, itself)
+    above = forest.above
+    heads = np.unique(above)
+    own = heads[heads < len(forest)]  # roots have n + t above them, not a node
+    family, nodes = np.append(above, own), np.append(np.arange(len(forest)), own)
+    by = np.lexsort((nodes, family))
+    return Listing(heads, np.append(np.searchsorted(family[by], heads), len(by)), nodes[by], by >= len(forest))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +96,12 @@ def lay_out(forest: Forest, listing: Listing, sizes: Sizes) -> Layout:
 
     With the listing of `the cat slept` (see `Listing`) in the order [slept, cat] and [the, cat], and sizes of 1:
 
-        lengths of entries   3 | 1 2 | 1 1        slept | slept itself, cat | the, cat itself
-        starts               0 | 3 4 | 6 7        the sum of the lengths before; `begins` of the families 0, 3, 6
-        step                 slept 0, cat 4 - 3 = 1, the 6 - 6 = 0  from the start of the parent to the start of the
+        lengths of entries   1 1 | 1 2 | 3        the, cat itself | slept itself, cat | slept
+        starts               0 1 | 2 3 | 5        the sum of the lengths before; `begins` of the families 0, 2, 5
+        step                 slept 0, cat 3 - 2 = 1, the 0 - 0 = 0  from the start of the parent to the start of the
         child
         start                slept 0, cat 0 + 1, the 0 + 1 + 0      the sum of the steps on the path from the root
-        own                  slept 0 + 3 - 3, cat 1 + 7 - 6, the 1
+        own                  slept 0 + 2 - 2, cat 1 + 1 - 0, the 1
     """
     n = len(forest)
     size = forest.below(sizes.own + sizes.before + sizes.after)

@@ -94,8 +94,6 @@ class LayoutNodes:
     def words(self) -> tuple[Forest, Int64, Int64]:
         """(the forest of the words that are laid out, the part of each, their positions among all words)."""
         part = self.part_of
-        if not self.gone.any():
-            return self.forest, part, np.arange(len(self.forest))
         gone = self.gone[part]
         kept = np.flatnonzero(~gone)
         return self.forest.without(gone), part[kept], kept
@@ -141,7 +139,7 @@ def prepare(block: TreeBlock, rules: Rules) -> tuple[LayoutNodes, Bool]:
         tied = mark.copy()
         tied[front] = False
         at = np.flatnonzero(tied)
-    inner = full.without(gone) if gone.any() else full
+    inner = full.without(gone)
     kept = np.flatnonzero(~gone)
     marks, apart = Marks.none(), np.zeros((0, 2), np.int64)
     if len(at):

@@ -19,6 +19,7 @@ Source: Mayer Martins et al. 2026 (arXiv 2603.19427).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -39,8 +40,6 @@ from derivlang.transforms.word_order import (
 
 _CERTAIN = 800.0  # exp(-800) is 0, so that k is 0
 _NO_MOVE = 37.0  # exp(-37) is below 2^-53, the least fraction that is drawn
-_LONG = 512  # from this length on, lists are faster than arrays of several sentences
-_TOGETHER = 1 << 14  # words of sentences of one length that are ordered at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,13 +78,9 @@ class Mallows(BodyTransform):
         groups = offsets_of(length)
         place = expand_ranges(np.zeros_like(length), length)
         code = _insertions(fractions(draws.draw(np.repeat(keys, length), place)), place, abs(self.theta))
-        out = np.empty(len(place), np.int32)
-        for size in np.unique(length).tolist():
-            first = groups[:-1][length == size]
-            step = max(1, _TOGETHER // max(size, 1))
-            for begin in range(0, len(first), step):
-                where = first[begin : begin + step, None] + np.arange(size)
-                out[where] = _inserted_one_by_one(code[where]) if size >= _LONG else _inserted(code[where])
+        counts = code.tolist()
+        places = [place for begin, end in pairwise(groups.tolist()) for place in _inserted(counts[begin:end])]
+        out = np.array(places, np.int32)
         if self.theta < 0:  # each list from its end
             out = out[np.repeat(groups[:-1] + groups[1:] - 1, length) - np.arange(len(out))]
         return out
@@ -106,28 +101,9 @@ def _insertions(fraction: Float64, place: Int64, theta: float) -> Int64:
     return out
 
 
-def _inserted(code: Int64) -> Int32:
-    """Return int32[G, n]: the words of each list after all insertions. code: int64[G, n], k of each word.
-
-    Words are inserted before the last k words, so a word's place is i - k then, and one more with each later word at or
-    before it. k = 0 1 1: places 0 | 1 0 | 2 0 1, which is the list 1 2 0.
-    """
-    n = code.shape[1]
-    # A row for each word, so that a step runs over whole rows; the smallest integers that hold a place.
-    at = np.ascontiguousarray((np.arange(n) - code).T, np.int8 if n <= 128 else np.int16)
-    for i in range(1, n):
-        np.add(at[:i], at[:i] >= at[i], out=at[:i])
-    words = np.empty(code.shape, np.int32)
-    np.put_along_axis(words, at.T.astype(np.int64), np.arange(n, dtype=np.int32)[None, :], 1)
+def _inserted(counts: list[int]) -> list[int]:
+    """Return the words of a list after all insertions, each before the last k words: k = 0 1 1 -> 1 2 0."""
+    words: list[int] = []
+    for i, k in enumerate(counts):
+        words.insert(i - k, i)
     return words
-
-
-def _inserted_one_by_one(code: Int64) -> Int32:
-    """Return what `_inserted` returns, for few and long lists."""
-    lists = np.empty(code.shape, np.int32)
-    for row, counts in enumerate(code.tolist()):
-        words: list[int] = []
-        for i, k in enumerate(counts):
-            words.insert(i - k, i)
-        lists[row] = words
-    return lists

@@ -38,7 +38,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, segment_any, stretches
+from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, segment_any
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws, fractions, uniform
@@ -56,7 +56,6 @@ from derivlang.transforms.word_order import (
     windows,
 )
 
-_BLOCK = 1 << 16  # words sorted at once: group and position fit 16 bits each, and the array stays in the cache
 # Draws of one key for other purposes than sorting: the place of a word in its sentence is below 2^32.
 _CHOSEN, _AGAIN = 1 << 40, 1 << 41
 Draw: TypeAlias = Callable[[Int64, int], UInt64]  # of some units, for a purpose
@@ -141,11 +140,7 @@ class Shuffle(BodyTransform):
                 draws.generator.shuffle(index[start[sentence] : end[sentence]])
             return
         if self.by == "sentence":
-            # Each stretch is small enough for the cache. Derangements take some twenty rounds for a stretch, however
-            # small it is.
-            for a, b in stretches(offsets_of(length), 1 << 20 if self.derange else 1 << 16):
-                words = expand_ranges(start[a:b], length[a:b])
-                index[words] = self._moved(draws, batch.keys[a:b], start[a:b], length[a:b])
+            index[expand_ranges(start, length)] = self._moved(draws, batch.keys, start, length)
             return
         if self.by == "window" and self.local:
             start, length, _ = windows(start, length, self.local)
@@ -257,32 +252,13 @@ def _swapped(draw: Draw, groups: Int64, rate: float) -> Int32:
 def sort_within(random: UInt64, start: Int64, length: Int64) -> Int32:
     """Return int32[N]: the words of each group sorted by the top 32 bits of their draws. Other words stay.
 
-    start, length: int64[G], first word and number of words of each group, in the order of the words. Each word of a
-    group of two or more becomes one integer, group << 48 | draw << 16 | position. So one sort keeps the groups apart
-    and needs no second array:
+    start, length: int64[G], first word and number of words of each group, in the order of the words. One number is
+    group << 32 | draw, so that one sort keeps the groups apart; it is stable:
 
-        two groups, "a b" and "c d e", draws 7 2 and 5 9 1
-        packed   0|7|0  0|2|1    1|5|2  1|9|3  1|1|4
-        sorted   0|2|1  0|7|0    1|1|4  1|5|2  1|9|3     positions 1 0 4 2 3: "b a e c d"
+        two groups, "a b" and "c d e", draws 7 2 and 5 9 1   ->   0|7 0|2 1|5 1|9 1|1, the words "b a e c d"
     """
     index = np.arange(len(random), dtype=np.int32)
-    start, length = start[length > 1], length[length > 1]
-    begin = 0
-    while begin < len(start):
-        # As many whole groups as fit a block. A group longer than a block is sorted by itself, as positions exceed 16
-        # bits.
-        stop = int(np.searchsorted(start, start[begin] + _BLOCK, "left"))
-        # The last group that begins in the block may end behind it.
-        while stop > begin + 1 and start[stop - 1] + length[stop - 1] > start[begin] + _BLOCK:
-            stop -= 1
-        where = expand_ranges(start[begin:stop], length[begin:stop])
-        top = random[where] >> np.uint64(32)
-        if len(where) > _BLOCK:
-            index[where] = where[np.argsort(top, kind="stable")]
-        else:
-            group = np.repeat(np.arange(stop - begin, dtype=np.uint64), length[begin:stop])
-            packed = (group << np.uint64(48)) | (top << np.uint64(16)) | np.arange(len(where), dtype=np.uint64)
-            packed.sort()
-            index[where] = where[(packed & np.uint64(0xFFFF)).astype(np.int64)]
-        begin = stop
+    words = expand_ranges(start, length)
+    group = np.repeat(np.arange(len(length), dtype=np.uint64), length)
+    index[words] = words[np.argsort((group << np.uint64(32)) | (random[words] >> np.uint64(32)), kind="stable")]
     return index
