@@ -126,10 +126,8 @@ def _of_weights(language: str, weights: tuple[tuple[str, Weights], ...]) -> Gram
     return Grammar(language, "", "v1", dict(weights), {"format": "orm"})
 
 
-_grammar, _counts, _weights = (
-    once_per_version(read_grammar),
-    once_per_version(counts.read),
-    once_per_version(read_weights),
-)
+_grammar = once_per_version(read_grammar)
+_counts = once_per_version(counts.read)
+_weights = once_per_version(read_weights)
 GRAMMARS = Named(shipped, grammar_parts, grammar_files)
 SUBSTRATES = Named(lambda: [*shipped(), "none"], paths=grammar_files)

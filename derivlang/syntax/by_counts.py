@@ -39,7 +39,7 @@ import numpy as np
 
 from derivlang.core.arrays import Int64, lengths_of, offsets_of
 from derivlang.grammar.counts import Counts
-from derivlang.syntax.slots import Members
+from derivlang.syntax.layout import Members
 from derivlang.syntax.words import WordKinds
 
 _CLAUSE = "nsubj csubj obj iobj ccomp xcomp obl vocative expl dislocated advcl advmod aux cop"

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, group_of, lengths_of, offsets_of, owners
+from derivlang.core.batch import Batch
 from derivlang.core.layers.tree import parents
 
 
@@ -167,3 +168,27 @@ def forest_of(head: Int32, units: Int64, sentences: Int64) -> Forest:
         np.add.at(crossed, high + 1, -1)
     joined = np.cumsum(crossed)[:-1] > 0
     return Forest(parent, np.append(sentences[:-1][~joined], sentences[-1]))
+
+
+def merged(batch: Batch, trees: Int64, *, tails: bool) -> tuple[Int32, Int64, Int32]:
+    """Return (tails int32[T] of the trees, offsets of the derived sentences, their tails int32[S]).
+
+    trees: int64[T + 1], word offsets. A tree that spans several source sentences becomes one derived sentence with the
+    tail of the last. The first sentence gets all words of the tree, the others none. tails=False: punctuation moves
+    like words, all tails are 0.
+
+        sentences [0, 3, 5, 8], trees [0, 5, 8]  ->  derived sentences [0, 5, 5, 8]
+
+    The next transform of a spec gets these sentences: both of their trees and sentences may be empty.
+    """
+    # The sentences whose words end with their tree: sentences [0, 3, 5, 5, 8], trees [0, 5, 5, 8] -> [1, 1, 3].
+    last = np.searchsorted(batch.sentences, trees[1:]) - 1
+    has_words = trees[1:] > trees[:-1]
+    of_tree = np.where(has_words, batch.tails[last], 0).astype(np.int32) if len(last) else np.zeros(0, np.int32)
+    if len(trees) == len(batch.sentences):
+        return of_tree, batch.sentences, batch.tails if tails else np.zeros_like(batch.tails)
+    sentences = trees[np.searchsorted(trees, batch.sentences)]  # an offset inside a tree becomes the tree's end
+    out = np.zeros_like(batch.tails)
+    if tails:
+        out[sentences[1:] > sentences[:-1]] = of_tree[has_words]
+    return of_tree, sentences, out

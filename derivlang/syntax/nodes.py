@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, group_of, lengths_of, offsets_of, stretches
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, expand_ranges, group_of, lengths_of, offsets_of, stretches
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.marks import Marks, pairs, tie
 from derivlang.syntax.words import WordKinds
@@ -33,19 +33,19 @@ class TreeBlock:
     """T trees over n words.
 
     seen: the words. tails: int32[T], number of words in each tree's tail. bonds: bool[n], words that form one part with
-    the word before. numbers: int64[T], numbers of the trees in the batch.
+    the word before. keys: uint64[T], content keys of the trees.
     """
 
     forest: Forest
     seen: WordKinds
     tails: Int32
     bonds: Bool
-    numbers: Int64
+    keys: UInt64
 
     def take(self, trees: Int64) -> tuple[TreeBlock, Int64]:
         """Return (some of the trees, int64[m] their words)."""
         forest, words = self.forest.take(trees)
-        part = TreeBlock(forest, self.seen.take(words), self.tails[trees], self.bonds[words], self.numbers[trees])
+        part = TreeBlock(forest, self.seen.take(words), self.tails[trees], self.bonds[words], self.keys[trees])
         return part, words
 
     def stretches(self, n_words: int) -> Iterator[tuple[TreeBlock, int, slice]]:
@@ -60,7 +60,7 @@ class TreeBlock:
             inside = np.maximum(parent[words] - words.start, -1)  # -1 stays a root
             forest = Forest(inside, trees[begin : end + 1] - words.start)
             seen = self.seen.take(words)
-            yield TreeBlock(forest, seen, self.tails[which], self.bonds[words], self.numbers[which]), begin, words
+            yield TreeBlock(forest, seen, self.tails[which], self.bonds[words], self.keys[which]), begin, words
 
 
 @dataclass(frozen=True, eq=False)

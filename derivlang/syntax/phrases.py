@@ -24,8 +24,7 @@ from derivlang.core.brackets import Constituents
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.constituents import PARSE, ConstituentTrees
 from derivlang.core.order import Order
-from derivlang.syntax.forest import Forest
-from derivlang.syntax.tree_order import merged
+from derivlang.syntax.forest import Forest, merged
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, UInt64, group_of, lengths_of, offsets_of
+from derivlang.core.arrays import group_of, lengths_of, offsets_of
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.keys import Draws
@@ -33,13 +33,18 @@ from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import GRAMMARS, SUBSTRATES, load_counts, load_grammar, shipped
 from derivlang.grammar.order_model import OrderModel
 from derivlang.syntax.by_counts import ByPairs, BySide
-from derivlang.syntax.forest import Forest
-from derivlang.syntax.layout import Listing
+from derivlang.syntax.layout import Listing, Members
 from derivlang.syntax.nodes import TreeBlock
-from derivlang.syntax.slots import Members
-from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct
 from derivlang.syntax.words import WordKinds, see
-from derivlang.transforms.tree_transform import TreeTransform, freeze_param, nonprojective_param, punct_param
+from derivlang.transforms.tree_transform import (
+    Freeze,
+    Nonprojective,
+    Punct,
+    TreeTransform,
+    freeze_param,
+    nonprojective_param,
+    punct_param,
+)
 
 _COUNTED: dict[str, type[BySide | ByPairs]] = {"side": BySide, "pairwise": ByPairs}
 _DRAWN = ("mode", "temperature", "substrate", "mix", "labels", "seed")  # parameters that only drawn orders read
@@ -160,17 +165,14 @@ class Syn(TreeTransform):
         """Return the properties of the words; demonstratives are marked if the model distinguishes them."""
         return see(batch).with_demonstratives(batch, () if self.model else self.order_model().demonstratives)
 
-    def choose(
-        self, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing, top: Int64
-    ) -> Listing:
+    def choose(self, draws: Draws, block: TreeBlock, members: Members) -> Listing:
         """Return the listing with the families of modelled heads in a drawn order, or in the order of counts.
 
         A family is a head and its dependents. Each member is coded as upos * relations + relation, the head itself as
         tags * relations + upos: with 2 tags, 3 relations, a dependent (1, 2) is 5 and a head of tag 1 is 7.
         """
-        seen = block.seen
+        seen, forest, listing, top = block.seen, members.forest, members.listing, members.top
         if self.model:
-            members = Members(forest, listing, top)
             return members.arranged(self.counted_model().slots(members, seen))
         model = self.order_model()
         ordered = np.array([model.has_model(tag) for tag in seen.tags], bool)
@@ -187,13 +189,13 @@ class Syn(TreeTransform):
         n_relations = len(seen.relations)
         codes = seen.upos.take(words).astype(np.int64) * n_relations + seen.relation.take(words)
         codes[itself] = len(seen.tags) * n_relations + seen.upos.take(words.take(itself))
-        used, members = np.unique(codes, return_inverse=True)
+        used, numbers = np.unique(codes, return_inverse=True)
         tokens = tuple(_token(code, seen) for code in used.tolist())
         head = listing.heads.take(which)
         tree = forest.tree_of.take(head)
         # The head's place in its tree, so that a draw does not depend on the batch.
-        family_keys = draws.draw(keys[block.numbers[tree]], top.take(head) - block.forest.trees.take(tree))
-        families = Families(offsets, members.astype(np.int32), tokens, family_keys)
+        family_keys = draws.draw(block.keys[tree], top.take(head) - block.forest.trees.take(tree))
+        families = Families(offsets, numbers.astype(np.int32), tokens, family_keys)
         return listing.reordered(entries, begins.take(owner) + model.draw(families, draws))
 
 
