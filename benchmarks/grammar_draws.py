@@ -44,7 +44,7 @@ def _measure(data: Path) -> dict[str, float]:
     from derivlang.core.keys import Draws, mix
     from derivlang.formats import conllu
     from derivlang.grammar.families import Families
-    from derivlang.grammar.load import load_grammar
+    from derivlang.grammar.grammar import load_grammar
     from derivlang.grammar.order_model import OrderModel
     from derivlang.grammar.treebank import families_of_tables, joined
 

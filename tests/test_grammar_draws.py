@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from derivlang.core.keys import mix
-from derivlang.grammar import exact, gibbs, sampler
+from derivlang.grammar import exact, gibbs, order_model
 from derivlang.grammar.families import Families
-from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.load import load_grammar
+from derivlang.grammar.grammar import Grammar, load_grammar
 from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.weights import Weights
 from tests.grammars import Keyed, sizes, treebank
@@ -104,7 +103,7 @@ def test_how_many_are_drawn_at_once_changes_nothing(mode: str, monkeypatch: pyte
     model = shipped(mode=mode)
     parts = [model.draw(families.take(part), Keyed()) for part in np.array_split(np.arange(len(families)), 20)]
     assert (np.concatenate(parts) == whole).all()
-    monkeypatch.setattr(sampler, "_AT_ONCE", 100)
+    monkeypatch.setattr(order_model, "_AT_ONCE", 100)
     monkeypatch.setattr(exact, "_CHUNK", 1000)
     assert (shipped(mode=mode).draw(families, Keyed()) == whole).all()
 

@@ -12,8 +12,7 @@ from derivlang.core.keys import Draws
 from derivlang.grammar import exact
 from derivlang.grammar.enumerate_orders import Local
 from derivlang.grammar.families import Families
-from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.load import load_grammar
+from derivlang.grammar.grammar import Grammar, load_grammar
 from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.scores import SameSize
 from derivlang.grammar.weights import Weights

@@ -25,11 +25,10 @@ from derivlang.cli.main import main
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.pipeline import Pipeline
-from derivlang.transforms import mallows as module
+from derivlang.transforms import shuffle as module
 from derivlang.transforms.field import FieldStudy, field_studies
-from derivlang.transforms.mallows import Mallows
 from derivlang.transforms.registry import find_transform
-from derivlang.transforms.shuffle import Perm, Shuffle
+from derivlang.transforms.shuffle import Mallows, Perm, Shuffle
 from tests import reference
 from tests import reference_orders as plain
 from tests.commands import run

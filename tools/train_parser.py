@@ -32,8 +32,14 @@ from derivlang.parsing.features import MASK, MASKED, UNSEEN
 from derivlang.parsing.model import save_model
 from derivlang.parsing.normalise import normal_form, normalise
 from derivlang.parsing.registry import find_parser
-from derivlang.parsing.training.batches import EncodedTreebank, batches, build_vocabulary, encode_treebank, word_counts
-from derivlang.parsing.training.config import ParserConfig
+from derivlang.parsing.training.batches import (
+    EncodedTreebank,
+    ParserConfig,
+    batches,
+    build_vocabulary,
+    encode_treebank,
+    word_counts,
+)
 from derivlang.parsing.training.fit import TrainedParser, train_network
 from derivlang.parsing.training.network import TorchNetwork
 from derivlang.parsing.treebank import Treebank

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from derivlang.align.blocks import mask
+from derivlang.align.bitext import mask
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int64
 

@@ -48,7 +48,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from derivlang.align.blocks import mask
+from derivlang.align.bitext import mask
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int64
 

@@ -19,10 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from derivlang.core.arrays import Int32, Int64
-from derivlang.grammar.enumerate_orders import Local, flat, indicators, to_members
-from derivlang.grammar.families import NONE, as_in_trees, head_class, is_head
-from derivlang.grammar.labels import candidates
-from derivlang.grammar.sequences import MOST_MEMBERS, Sequences
+from derivlang.grammar.enumerate_orders import MOST_WITH_HI, Local, Sequences, flat, indicators, to_members
+from derivlang.grammar.families import NONE, as_in_trees, candidates, head_class, is_head
 from derivlang.grammar.weights import BOS, EOS, PAIRS, Float, Weights, views
 
 _PRE, _BFR, _AFT, _BTW, _BI = range(len(PAIRS))
@@ -132,7 +130,7 @@ class Scores:
 
     def needs_all_orders(self, families: SameSize) -> bool:
         """Return whether a model of their classes has HI features that these families can have."""
-        return len(families.labels) <= MOST_MEMBERS and any(
+        return len(families.labels) <= MOST_WITH_HI and any(
             component.weights.sequences
             for c in np.unique(families.classes).tolist()
             for component in self.classes[self.class_names[c]]

@@ -15,8 +15,7 @@ import pyarrow as pa
 from derivlang.core.arrays import Int32, Int64, offsets_of
 from derivlang.core.errors import DataError, unknown
 from derivlang.formats import conllu
-from derivlang.grammar.families import DEMONSTRATIVE, NONE, Families, families_of_trees, marked, named
-from derivlang.grammar.labels import old_labels
+from derivlang.grammar.families import DEMONSTRATIVE, NONE, Families, families_of_trees, marked, named, old_labels
 
 
 def families_of_tables(tables: Iterable[pa.Table], *, punct: bool = False, own: bool = False) -> tuple[Families, int]:

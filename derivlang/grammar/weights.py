@@ -176,7 +176,7 @@ class Weights:
         return len(self.codes) > PUBLISHED and views(token, len(VIEWS))[-1] in self.codes[-1]
 
     def choose(self, candidates: list[str]) -> str:
-        """Return the best name for a label with several names (`labels.candidates`), the preferred one first.
+        """Return the best name for a label with several names (`families.candidates`), the preferred one first.
 
         It is the first candidate with weights of its own (view `joint`), else the first whose relation has weights
         (view `relation`), else the first candidate. A candidate with a subtype is looked up in the fine views.

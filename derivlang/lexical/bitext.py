@@ -6,7 +6,7 @@
 Each writer takes the pairs of one row group at a time. With a tokenizer of each side, `PairEncoder` gives their
 sub-words and gold links:
 
-    links of words (i, j)  ->  links of their sub-words, `each` to each or `all` to all (subwords.py)
+    links of words (i, j)  ->  links of their sub-words, `each` to each or `all` to all (encoding.py)
 
 A word and its transliteration have equally many sub-words under a tokenizer and its twin, and the k-th is linked to the
 k-th, as in a word that stays as it is under one tokenizer. Otherwise (a dictionary exchanged words, or the second
@@ -29,10 +29,9 @@ from derivlang.core import arrow
 from derivlang.core.arrays import Bool, Int64, UInt64
 from derivlang.core.arrow import decoded, list_array, scalar, to_arrow, to_numpy
 from derivlang.core.errors import UsageError
-from derivlang.lexical.encoding import Encoded, SubwordEncoder
+from derivlang.lexical.encoding import Encoded, SubwordEncoder, lift_links, lift_offsets
 from derivlang.lexical.segments import GoldLinks
 from derivlang.lexical.settings import PairFormat
-from derivlang.lexical.subwords import lift_links, lift_offsets
 from derivlang.lexical.tokenizer import Tokenizer, require_source
 from derivlang.lexical.twin_folder import check_twin
 from derivlang.pipeline import Pipeline

@@ -34,8 +34,7 @@ from derivlang.core.keys import mix, sequence_keys
 from derivlang.core.threads import one_thread
 from derivlang.formats.progress import words_done
 from derivlang.parsing.base import UPOS, Parses
-from derivlang.parsing.decode import best_heads
-from derivlang.parsing.inference import Network, PackedSentences
+from derivlang.parsing.inference import Network, PackedSentences, best_heads
 from derivlang.parsing.model import PACKAGE, StoredModel, load_model, readable
 from derivlang.parsing.normalise import NormalisedWords, normalise, restore
 

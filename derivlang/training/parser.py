@@ -26,7 +26,7 @@ from derivlang.parsing.inference import Network
 from derivlang.parsing.model import CARD, WEIGHTS, StoredModel, load_model, make_model, read_card, save_model
 from derivlang.parsing.registry import find_parser, forget_parsers
 from derivlang.parsing.settings import ParserOptions, ParserScoreOptions
-from derivlang.parsing.training.config import ParserConfig
+from derivlang.parsing.training.batches import ParserConfig
 from derivlang.parsing.treebank import Treebank, mask_rare, read_treebank, score
 from derivlang.sources.treebank import files_of, find_treebank, names_of
 from derivlang.store.artifact import Artifact, ArtifactKind

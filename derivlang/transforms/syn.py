@@ -29,8 +29,7 @@ from derivlang.core.spec import param, text_of
 from derivlang.core.spec_files import parts_of
 from derivlang.grammar.counts import Counts
 from derivlang.grammar.families import Families
-from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.load import GRAMMARS, SUBSTRATES, load_counts, load_grammar, shipped
+from derivlang.grammar.grammar import GRAMMARS, SUBSTRATES, Grammar, load_counts, load_grammar, shipped
 from derivlang.grammar.order_model import OrderModel
 from derivlang.syntax.by_counts import ByPairs, BySide
 from derivlang.syntax.layout import Listing, Members

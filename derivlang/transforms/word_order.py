@@ -5,7 +5,7 @@ An order moves the words of the *body* of each sentence: the sentence without it
 
     Welcome to ACL .    start 0, length 3, tail 1; with final=move: start 0, length 4, tail 0
 
-`shuffle.py`, `mallows.py` and `sort.py` have the other ones.
+`shuffle.py` and `sort.py` have the other ones.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ import numpy as np
 from derivlang.core.arrays import Float32
 from derivlang.parsing.base import UPOS
 from derivlang.parsing.model import is_matrix, rounded
-from derivlang.parsing.training.batches import EncodedTreebank, batches, build_vocabulary, encode_treebank
-from derivlang.parsing.training.config import ParserConfig
+from derivlang.parsing.training.batches import EncodedTreebank, ParserConfig, batches, build_vocabulary, encode_treebank
 from derivlang.parsing.training.network import TorchNetwork
 from derivlang.parsing.treebank import Treebank
 
