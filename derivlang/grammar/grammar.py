@@ -48,10 +48,12 @@ from derivlang.grammar.weights import (
     Features,
     Weights,
     broken,
+    check_number,
     head_class_of,
     language_of,
     lines,
     read_weights,
+    with_header,
 )
 
 
@@ -132,25 +134,20 @@ def read_grammar(path: Path) -> Grammar:
     Raises DataError missing-file, encoding, grammar-header (not this format, no labels), grammar-line, grammar-cut,
     grammar-changed.
     """
-    numbered_lines = list(lines(path))
-    rows = iter(numbered_lines)
-    if next(rows, (0, ""))[1] != FIRST_LINE:
+    every = list(lines(path))
+    found = with_header(path, iter(every), FIRST_LINE)
+    if found is None:
         raise DataError(
             f"this is not a grammar: the first line of one is {FIRST_LINE!r}",
             where=f"{path}:1",
             fix='name a published model like fr@V.orm.gz; for counts of a treebank write syn:FILE:model="side=0.75"',
             id="grammar-header",
         )
-    about: dict[str, str] = {}
+    about, rows = found
     sections: dict[str, Features] = {}
     current: Features | None = None
     for number, line in rows:
-        if line.startswith("#"):
-            key, colon, value = line.removeprefix("#").partition(":")
-            if not colon:
-                raise broken(path, number, "a header line has no colon")
-            about[key.strip()] = value.strip()
-        elif line.startswith("class\t"):
+        if line.startswith("class\t"):
             name = line.removeprefix("class\t")
             if name in sections or not name.isupper():
                 raise broken(path, number, f"{name!r} is not a head class, or comes twice")
@@ -169,16 +166,9 @@ def read_grammar(path: Path) -> Grammar:
     if not sections:
         raise DataError("the file has no section `class`", where=str(path), id="grammar-header")
     language = about.pop("language", "")
-    told, there = about.pop(_WEIGHTS, ""), sum(len(row) for section in sections.values() for row in section.values())
-    if told and told != str(there):
-        raise DataError(
-            f"the header says {told} weights, the file has {there}",
-            where=str(path),
-            fix="the file is truncated or edited: copy it again, or delete the line `# weights` if you edited it",
-            id="grammar-cut",
-        )
+    check_number(path, about, _WEIGHTS, sum(len(row) for section in sections.values() for row in section.values()))
     digest = about.pop(_HASH, "")
-    if digest and digest != _hash_of([line for _, line in numbered_lines if not line.startswith(f"# {_HASH}:")]):
+    if digest and digest != _hash_of([line for _, line in every if not line.startswith(f"# {_HASH}:")]):
         raise DataError(
             "the content has changed since the file was written",
             where=str(path),

@@ -245,6 +245,40 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     yield from enumerate(utf8_text(path).splitlines(), 1)
 
 
+def with_header(
+    path: Path, rows: Iterator[tuple[int, str]], first_line: str
+) -> tuple[dict[str, str], list[tuple[int, str]]] | None:
+    """Return (the header, the other lines with their numbers) of the lines of a file, None if the first is another one.
+
+    A header line is `# key: value`. Raises DataError grammar-line for one without a colon.
+    """
+    if next(rows, (0, ""))[1] != first_line:
+        return None
+    about: dict[str, str] = {}
+    others = []
+    for number, line in rows:
+        if not line.startswith("#"):
+            others.append((number, line))
+            continue
+        key, colon, value = line.removeprefix("#").partition(":")
+        if not colon:
+            raise broken(path, number, "a header line has no colon")
+        about[key.strip()] = value.strip()
+    return about, others
+
+
+def check_number(path: Path, about: dict[str, str], what: str, there: int) -> None:
+    """Take a number out of the header. Raises DataError grammar-cut if it is there and differs from what is there."""
+    stated = about.pop(what, None)
+    if stated is not None and stated != str(there):
+        raise DataError(
+            f"the header says {stated or 'no number of'} {what}, the file has {there}",
+            where=str(path),
+            fix=f"the file is truncated or edited: copy it again, or delete the line `# {what}` if you edited it",
+            id="grammar-cut",
+        )
+
+
 def broken(path: Path, number: int, what: str) -> DataError:
     """Return the error for a line that cannot be read."""
     return DataError(

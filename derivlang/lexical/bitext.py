@@ -91,10 +91,8 @@ def files_of(out: Path, kind: PairFormat) -> list[Path]:
 
 def open_writer(streams: Sequence[BinaryIO], kind: PairFormat, ends: ExitStack, *, subwords: bool = False) -> Writer:
     """Return the writer of a format. streams: of `files_of`. ends: closed before them, also after an error."""
-    if kind == "text":
-        return _Text(*streams)
-    if kind == "pharaoh":
-        return _Pharaoh(streams[0])
+    if kind != "parquet":
+        return _Lines(streams)
     writer = _Parquet(streams[0], subwords)
     ends.callback(writer.abandon)
     return writer
@@ -121,29 +119,18 @@ def link_lines(pairs: Pairs) -> list[str]:
     return texts
 
 
-def _encoded(rows: list[str]) -> bytes:
-    return "".join(f"{row}\n" for row in rows).encode()
+class _Lines:
+    """Writes the lines of both sides and of the links, or with one stream of the links only."""
 
-
-class _Text:
-    def __init__(self, source: BinaryIO, derived: BinaryIO, links: BinaryIO):
-        self._sides, self._links = (source, derived), links
+    def __init__(self, streams: Sequence[BinaryIO]):
+        self._streams = streams
 
     def write(self, pairs: Pairs) -> None:
-        for stream, words in zip(self._sides, (pairs.source, pairs.derived), strict=True):
-            stream.write(_encoded(lines(words)))
-        self._links.write(_encoded(link_lines(pairs)))
-
-    def close(self) -> None:
-        pass
-
-
-class _Pharaoh:
-    def __init__(self, stream: BinaryIO):
-        self._stream = stream
-
-    def write(self, pairs: Pairs) -> None:
-        self._stream.write(_encoded(link_lines(pairs)))
+        texts = [link_lines(pairs)]
+        if len(self._streams) > 1:
+            texts = [lines(pairs.source), lines(pairs.derived), *texts]
+        for stream, rows in zip(self._streams, texts, strict=True):
+            stream.write("".join(f"{row}\n" for row in rows).encode())
 
     def close(self) -> None:
         pass

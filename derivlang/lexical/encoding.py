@@ -42,9 +42,7 @@ from derivlang.core.order import Order
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.base import SUBWORDS, Transform
 
-_STRETCH = 1 << 16  # words gathered at once: the temporaries stay in the cache
-_TYPES_A_TEXT = 64  # a text costs `tokenizers` as much as four words: 2 µs a type in texts of 64, 6 µs in single texts
-_TEXTS_AT_ONCE = 1 << 10  # bounds memory: `tokenizers` makes an object of each text and of each sub-word
+_TEXTS_AT_ONCE = 1 << 16  # bounds memory: `tokenizers` makes an object of each text and of each sub-word
 _MOST_TYPES = 1 << 20
 
 
@@ -71,12 +69,7 @@ class Encoded:
         """Return the sub-words of these words, in this order. A word may occur several times."""
         lengths = lengths_of(self.offsets)
         offsets = offsets_of(lengths.take(words))
-        ids = np.empty(int(offsets[-1]), np.int32)
-        for begin in range(0, len(words), _STRETCH):
-            some = words[begin : begin + _STRETCH]
-            at = expand_ranges(self.offsets.take(some), lengths.take(some))
-            self.ids.take(at, out=ids[offsets[begin] : offsets[begin + len(some)]], mode="clip")
-        return Encoded(ids, offsets)
+        return Encoded(self.ids[expand_ranges(self.offsets.take(words), lengths.take(words))], offsets)
 
 
 class SubwordEncoder:
@@ -121,37 +114,15 @@ class SubwordEncoder:
         return encoded
 
     def _fresh(self, types: pa.Array) -> Encoded:
-        """Encode new types with the library."""
-        odd = to_numpy(pc.match_substring_regex(types, f"^$|[{WHITE_SPACE}]"))
-        words, alone = np.flatnonzero(~odd), np.flatnonzero(odd)
-        encoded = _joined(self._texts(types.take(to_arrow(words))), self._alone(types.take(to_arrow(alone))))
-        # place[t]: where type t is in `encoded`, in which types without white space come first.
-        place = np.empty(len(types), np.int64)
-        place[words], place[alone] = np.arange(len(words)), len(words) + np.arange(len(alone))
-        return encoded.take(place)
-
-    def _texts(self, types: pa.Array) -> Encoded:
-        """Encode types without white space, joined into texts; word k of a text is its k-th type."""
-        words = types.to_pylist()
-        ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
-        texts = [" ".join(words[k : k + _TYPES_A_TEXT]) for k in range(0, len(words), _TYPES_A_TEXT)]
-        for begin in range(0, len(texts), _TEXTS_AT_ONCE):
-            some = texts[begin : begin + _TEXTS_AT_ONCE]
-            for encoding in self._library.encode_batch(some, add_special_tokens=False):
-                ids.append(np.array(encoding.ids, np.int32))
-                lengths.append(np.bincount(np.array(encoding.word_ids, np.int64)))
-        n_subwords = np.concatenate(lengths)
-        if len(n_subwords) != len(words) or not n_subwords.all():
-            raise RuntimeError(f"{len(words)} words, but sub-words of {np.count_nonzero(n_subwords)}")
-        return Encoded(np.concatenate(ids), offsets_of(n_subwords))
-
-    def _alone(self, types: pa.Array) -> Encoded:
-        """Encode types with white space, each as a text of its own. A type of only white space gives no ids."""
+        """Encode new types with the library, each as a text of its own. A type of only white space gives no ids."""
         # White space inside a word becomes U+00A0: `<unk>` between spaces would be a word of the text, and special.
-        spaced = pc.replace_substring_regex(types, f"[{WHITE_SPACE}]", "\u00a0").to_pylist()
-        parts = [encoding.ids for encoding in self._library.encode_batch(spaced, add_special_tokens=False)]
-        lengths = np.fromiter(map(len, parts), np.int64, len(parts))
-        return Encoded(np.array([i for part in parts for i in part], np.int32), offsets_of(lengths))
+        texts = pc.replace_substring_regex(types, f"[{WHITE_SPACE}]", "\u00a0").to_pylist()
+        ids, lengths = [np.zeros(0, np.int32)], []
+        for begin in range(0, len(texts), _TEXTS_AT_ONCE):
+            for encoding in self._library.encode_batch(texts[begin : begin + _TEXTS_AT_ONCE], add_special_tokens=False):
+                ids.append(np.array(encoding.ids, np.int32))
+                lengths.append(len(encoding.ids))
+        return Encoded(np.concatenate(ids), offsets_of(np.array(lengths, np.int64)))
 
 
 def _joined(first: Encoded, then: Encoded) -> Encoded:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -234,15 +234,6 @@ def bundled_model(name: str) -> StoredModel:
     return load_model(PACKAGE / name)
 
 
-def english() -> ModelParser:
-    """Return the English parser of the package."""
-    return _bundled("english")
-
-
-def english_light() -> ModelParser:
-    """Return the smaller and faster English parser of the package, which learnt from the other one."""
-    return _bundled("english-light")
-
-
-def _bundled(name: str) -> ModelParser:
-    return ModelParser.load(PACKAGE / name, name)
+english = partial(ModelParser.load, PACKAGE / "english", "english")
+# Smaller and faster; it learnt from the other one.
+english_light = partial(ModelParser.load, PACKAGE / "english-light", "english-light")
