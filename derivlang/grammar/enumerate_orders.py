@@ -31,22 +31,16 @@ _TIE = 1e-7  # score of a pair that keeps its surface order, under argmax
 class Local:
     """Scores of b families with d dependents each (in surface order) and a head; families are the last axis.
 
-    left, right, across, next: [d, d, b]. before, after: [d, b], PRE with the head after and before the dependent.
-    first, last: [d, b], next to BOS and EOS. to_head, from_head: [d, b], next to the head. bare: [2, b], BOS next
-    to the head and the head next to EOS.
+    left, right, across: [d, d, b]. before, after: [d, b], PRE with the head after and before the dependent. next:
+    [d + 3, d + 3, b], neighbours: the dependents, the head, BOS and EOS.
     """
 
     left: Float
     right: Float
     across: Float
-    next: Float
     before: Float
     after: Float
-    first: Float
-    last: Float
-    to_head: Float
-    from_head: Float
-    bare: Float
+    next: Float
 
     @property
     def n_dependents(self) -> int:
@@ -116,14 +110,11 @@ def score(local: Local, rows: Int64, orders: NDArray[np.int8]) -> Float:
     tables = np.zeros((3, n, n, b))  # both left, both right, across; pairs with the head are the same in each
     tables[:, :d, :d] = local.left, local.right, local.across
     tables[:, :d, d], tables[:, d, :d] = local.before, local.after
-    following = np.zeros((n, n, b))
-    following[:d, :d], following[:d, d], following[d, :d] = local.next, local.to_head, local.from_head
-    first = np.concatenate([local.first, local.bare[:1]])
-    last = np.concatenate([local.last, local.bare[1:]])
     # The place of n - 1, the head.
     head = orders.argmax(axis=1)
     places = orders.T.astype(np.int64)
-    out = first[places[0], rows] + last[places[-1], rows]
+    following, bos, eos = local.next, d + 1, d + 2
+    out = following[bos, places[0], rows] + following[places[-1], eos, rows]
     for q in range(1, n):
         out += following[places[q - 1], places[q], rows]
         for p in range(q):
@@ -132,17 +123,6 @@ def score(local: Local, rows: Int64, orders: NDArray[np.int8]) -> Float:
             side = np.where(head > q, 0, np.where(head < p, 1, 2))
             out += tables[side, places[p], places[q], rows]
     return np.asarray(out)
-
-
-def draw(scores: Float, families: Int64, u: Float) -> Int64:
-    """Draw orders by the inverse distribution: int64[q], numbers among all orders.
-
-    scores: float64[b, n!], in the order of `all_orders`. families: int64[q], the row of each draw.
-    """
-    ends = np.exp(scores - scores.max(axis=1, keepdims=True)).cumsum(axis=1)
-    ends /= ends[:, -1:]
-    numbers = [np.searchsorted(ends[f], x, "right") for f, x in zip(families, u, strict=True)]
-    return np.minimum(numbers, np.int64(scores.shape[1] - 1))
 
 
 @cache
@@ -173,11 +153,13 @@ def indicators(n: int) -> Float:
 
 def flat(local: Local) -> Float:
     """Return float64[P, b]: all numbers that an order of these families may add up, as the rows of `indicators`."""
-    first, second = ordered_pairs(local.n_dependents)
-    pairs = [table[first, second] for table in (local.left, local.right, local.across, local.next)]
-    return np.concatenate(
-        [*pairs, local.before, local.after, local.first, local.last, local.to_head, local.from_head, local.bare]
-    )
+    d, following = local.n_dependents, local.next
+    first, second = ordered_pairs(d)
+    pairs = [table[first, second] for table in (local.left, local.right, local.across, following)]
+    head, bos, eos = d, d + 1, d + 2
+    edges = [following[bos, :d], following[:d, eos], following[:d, head], following[head, :d]]
+    bare = [following[None, bos, head], following[None, head, eos]]
+    return np.concatenate([*pairs, local.before, local.after, *edges, *bare])
 
 
 def ordered_pairs(d: int) -> tuple[Int64, Int64]:

@@ -104,10 +104,11 @@ def chains(local: Local, kind: ChainKind = "sums") -> Chains:
     pair[diagonal, diagonal] = 0
     across = local.across
     head = np.stack([local.before, local.after])  # [2, d, b]
-    following = local.next
-    ends = np.stack([local.to_head, local.last], axis=1)  # [d, 2, b]
+    following, bos, eos = local.next[:d, :d], d + 1, d + 2
+    ends = local.next[:d, [d, eos]]  # [d, 2, b]
+    # Before the dependents and the end of a side stands BOS on the left, the head on the right.
     start = np.empty((d + 1, 2, b))
-    start[:d, 0], start[:d, 1], start[d] = local.first, local.from_head, local.bare
+    start[:, 0], start[:d, 1], start[d, 1] = local.next[bos, : d + 1], local.next[d, :d], local.next[d, eos]
     log_scale = np.zeros(b)
     if kind == "sums":
         top = np.maximum(np.maximum(local.left, local.right), across)
@@ -264,7 +265,7 @@ def draw(tables: Chains, rows: Int64, u: Float) -> NDArray[np.int8]:
     left of the head at place 2, and the right set {1} gives place 3. So all draws take d rounds, one member in each.
     """
     d, q = len(tables.steps), len(rows)
-    left, u = _chosen(tables, tables.splits[:, rows], u)
+    left, u = chosen(tables.splits[:, rows], u, tables.kind)
     line, members, without = np.arange(q), np.arange(d)[:, None], Places.of(d).without
     order = np.full((q, d + 1), d, np.int8)
     rest, following, side = left.copy(), np.full(q, d), np.zeros(q, np.int64)
@@ -276,18 +277,19 @@ def draw(tables: Chains, rows: Int64, u: Float) -> NDArray[np.int8]:
         side[turns], following[turns], place[turns] = 1, d, d
         # The state before each member came last in its set, and its step to what follows it.
         before = tables.states[without[:, rest], members, side, rows]
-        following, u = _chosen(tables, times(before, tables.steps[members, following, side, rows]), u)
+        values = times(before, tables.steps[members, following, side, rows])
+        following, u = chosen(values, u, tables.kind)
         order[line, place] = following
         place -= 1
         rest ^= 1 << following
     return order
 
 
-def _chosen(tables: Chains, values: NDArray[Any], u: Float) -> tuple[Int64, Float]:
+def chosen(values: NDArray[Any], u: Float, kind: ChainKind) -> tuple[Int64, Float]:
     """Return (int64[q] the option of values [options, q] of each draw, float64[q] the place in its interval)."""
-    if tables.kind == "best":
+    if kind == "best":
         return values.argmax(axis=0), u
-    if tables.kind == "logs":
+    if kind == "logs":
         values = np.exp(values - values.max(axis=0))  # the largest of each draw is 1
     n, line = len(values), np.arange(values.shape[1])
     ends = np.concatenate([np.zeros((1, len(line))), values.cumsum(axis=0)])

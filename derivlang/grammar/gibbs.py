@@ -62,7 +62,7 @@ class _Tables:
     """Scores of L labels, to be read at the labels of a line.
 
     left, right, across: float64[L, L], by the label that stands ahead and the one behind: of pairs on one side of the
-    head, and with the head between them. following: float64[L + 3, L + 3], neighbours; BOS, the head and EOS are the
+    head, and with the head between them. following: float64[L + 3, L + 3], neighbours; the head, BOS and EOS are the
     labels L, L + 1 and L + 2. before, after: float64[L], the pair with the head.
     """
 
@@ -75,17 +75,8 @@ class _Tables:
 
     @classmethod
     def of(cls, local: Local) -> _Tables:
-        n = local.n_dependents
-        bos, head, eos = n, n + 1, n + 2
-        following = np.zeros((n + 3, n + 3))
-        following[:n, :n] = local.next[..., 0]
-        following[bos, :n], following[:n, eos] = local.first[:, 0], local.last[:, 0]
-        following[:n, head], following[head, :n] = local.to_head[:, 0], local.from_head[:, 0]
-        following[bos, head], following[head, eos] = local.bare[:, 0]
-        left, right, across, before, after = (
-            table[..., 0] for table in (local.left, local.right, local.across, local.before, local.after)
-        )
-        return cls(left, right, across, following, before, after)
+        tables = (local.left, local.right, local.across, local.next, local.before, local.after)
+        return cls(*(table[..., 0] for table in tables))
 
     def gaps(self, labels: Int64, n_left: int, me: int) -> Float:
         """Return float64[m + 2]: the score of a dependent with label `me` at each gap of a line, from the left.
@@ -113,12 +104,12 @@ def _chain(pairs: Float, side: Int64, me: int) -> Float:
 def _line(local: Local, labels: Int64, head: int, sweeps: int, u: Float, best: bool) -> tuple[Int64, Int64]:
     """Return the dependents left of the head and those right of it, in their new order. u: one draw per step.
 
-    The line holds dependents, and d for BOS, d + 1 for the head and d + 2 for EOS. So gap g lies between the places g
+    The line holds dependents, and d for the head, d + 1 for BOS and d + 2 for EOS. So gap g lies between the places g
     and g + 1, and a dependent at gap g gets the place g + 1.
     """
     d, tables = len(labels), _Tables.of(local)
     label_of, my_label = np.append(labels, local.n_dependents + np.arange(3)), labels.tolist()
-    line = np.append(d + np.arange(3), np.zeros(d, np.int64))
+    line = np.append(d + np.array([1, 0, 2]), np.zeros(d, np.int64))
     n_left, size = 0, 3
     draws = iter(u.tolist())
     for turn in range(1 + sweeps):

@@ -36,7 +36,7 @@ from derivlang.core.arrays import Bool, Int32, Int64, UInt64, lengths_of, positi
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws, fractions
 from derivlang.core.threads import one_thread
-from derivlang.grammar import enumerate_orders, exact, gibbs
+from derivlang.grammar import exact, gibbs
 from derivlang.grammar.enumerate_orders import MOST_MEMBERS, Local, all_orders, score, to_dependents, to_members
 from derivlang.grammar.families import Families, head_class
 from derivlang.grammar.grammar import Grammar
@@ -263,7 +263,7 @@ class Sampler:
             elif n <= _SMALL:
                 number = _by_thresholds(scores, rows, random)
             else:
-                number = enumerate_orders.draw(scores, rows, fractions(random))
+                number, _ = exact.chosen(scores[rows].T, fractions(random), "logs")
             return np.asarray(all_orders(n)[number])
         if self._best:
             return exact.draw(exact.chains(local, "best"), rows, fractions(random))

@@ -105,19 +105,7 @@ class Scores:
             at = np.flatnonzero(classes == c)
             pairs[:, :, at] = self._pairs(c, members[:, at])
         left, right, across, following = np.ascontiguousarray(np.moveaxis(pairs, -1, 0))
-        return Local(
-            left[:d, :d],
-            right[:d, :d],
-            across[:d, :d],
-            following[:d, :d],
-            left[:d, d],
-            left[d, :d],
-            following[n, :d],
-            following[:d, n + 1],
-            following[:d, d],
-            following[d, :d],
-            np.stack([following[n, d], following[d, n + 1]]),
-        )
+        return Local(left[:d, :d], right[:d, :d], across[:d, :d], left[:d, d], left[d, :d], following)
 
     def _pairs(self, class_number: int, members: Int64) -> Float:
         """Return float64[m, m, b, 4]: left, right, across and next of all pairs of labels int64[m, b]."""
