@@ -99,18 +99,6 @@ class Jumps:
     first: Floats
     null: float = 0.2
 
-    def matrix(self, n: int, dtype: np.dtype[np.floating]) -> Floats:
-        """Return the weights [n, n] of the jumps between n source words."""
-        return self.next[jump_bins(n)].astype(dtype)
-
-    def last(self, lengths: Int64, n: int, dtype: np.dtype[np.floating]) -> Floats:
-        """Return the weights [S, n] of the way to the last word, from each source word."""
-        return self.next[LAST + place_bins(lengths, n)].astype(dtype)
-
-    def end(self, lengths: Int64, n: int, dtype: np.dtype[np.floating]) -> Floats:
-        """Return the weights [S, n] of the end, after each source word."""
-        return self.next[END + place_bins(lengths, n)].astype(dtype)
-
     def starts(self, lengths: Int64, n: int, dtype: np.dtype[np.floating]) -> Floats:
         """Return the probabilities [S, n] of the first linked source word, 0 beyond the sentence."""
         weights = self.first[place_bins(lengths, n)] * mask(lengths, n)
@@ -193,8 +181,9 @@ def posterior(
     n_steps, n_pairs, n = emission.shape
     dtype = emission.dtype.type
     inside = mask(lengths, n).astype(dtype)
-    matrix, starts = model.matrix(n, emission.dtype), model.starts(lengths, n, emission.dtype)
-    last, end = model.last(lengths, n, emission.dtype), model.end(lengths, n, emission.dtype)
+    places, starts = place_bins(lengths, n), model.starts(lengths, n, emission.dtype)
+    # Weights of the jumps [I, I], and of the way to the last word and to the end from each source word, [S, I].
+    matrix, last, end = (model.next[bins].astype(dtype) for bins in (jump_bins(n), LAST + places, END + places))
     # [S, I]: 1 over the sum of the weights of everything that may follow
     inverse = dtype(1 - model.null) / (inside @ matrix.T + last + end)
     end *= inverse * inside

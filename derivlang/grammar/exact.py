@@ -170,25 +170,18 @@ def _filled(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind: 
         if kind == "sums":
             np.einsum("sib,ijb->sjb", values, flat_steps, out=flat[begin:end])
         else:
-            flat[begin:end] = _joined_steps(values, flat_steps, _JOIN[kind])
+            flat[begin:end] = _JOIN[kind].reduce(values[:, :, None] + flat_steps, axis=1)
         times(states[begin:end, :d], inside[begin:end], out=states[begin:end, :d])
     return states
-
-
-def _joined_steps(values: NDArray[Any], steps: NDArray[Any], join: np.ufunc) -> NDArray[Any]:
-    """Return [sets, j, n]: values[sets, i, n] + steps[i, j, n], joined over i."""
-    out: NDArray[Any] = values[:, 0, None] + steps[0]
-    for i in range(1, len(steps)):
-        join(out, values[:, i, None] + steps[i], out=out)
-    return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
     """The sets of d dependents by size, so that sets of one size stand side by side.
 
-    order: int64[2^d], the set at each place; rank: the place of each set. sizes: the end of each size. without:
-    int64[d, 2^d], the place of each set without each member, 2^d if it is not in it: the row of zeros behind all sets.
+    order: int64[2^d], the set at each place; rank, n_members: the place and the size of each set. sizes: the end of
+    each size. without: int64[d, 2^d], the place of each set without each member, 2^d if it is not in it: the row of
+    zeros behind all sets.
     before: int64[2^d, d], for each place and member i the index of the state before i came last, in states
     [2^d + 1, d + 1].
 
@@ -198,6 +191,7 @@ class Places:
 
     order: Int64
     rank: Int64
+    n_members: Int64
     sizes: list[int]
     without: Int64
     before: Int64
@@ -207,14 +201,14 @@ class Places:
     def of(cls, d: int) -> Places:
         everything = np.arange(1 << d)
         bits = 1 << np.arange(d)
-        sizes = (everything[:, None] & bits > 0).sum(axis=1)
-        order = np.argsort(sizes, kind="stable")
+        n_members = (everything[:, None] & bits > 0).sum(axis=1)
+        order = np.argsort(n_members, kind="stable")
         rank = np.empty(1 << d, np.int64)
         rank[order] = everything
         has = (everything & bits[:, None]) > 0
         without = np.where(has, rank[np.where(has, everything ^ bits[:, None], 0)], 1 << d)
         before = without.T[order] * (d + 1) + np.where(has.T[order], np.arange(d), 0)
-        return cls(order, rank, np.cumsum(np.bincount(sizes)).tolist(), without, before)
+        return cls(order, rank, n_members, np.cumsum(np.bincount(n_members)).tolist(), without, before)
 
 
 def _across(across: NDArray[Any], head: NDArray[Any], d: int, b: int) -> NDArray[Any]:
@@ -269,7 +263,7 @@ def draw(tables: Chains, rows: Int64, u: Float) -> NDArray[np.int8]:
     line, members, without = np.arange(q), np.arange(d)[:, None], Places.of(d).without
     order = np.full((q, d + 1), d, np.int8)
     rest, following, side = left.copy(), np.full(q, d), np.zeros(q, np.int64)
-    place = _set_sizes(d)[left] - 1
+    place = Places.of(d).n_members[left] - 1
     times, _, _ = _arithmetic(tables.kind)
     for _ in range(d):
         turns = np.flatnonzero(rest == 0)  # the left side is complete: the right one is next
@@ -300,12 +294,3 @@ def chosen(values: NDArray[Any], u: Float, kind: ChainKind) -> tuple[Int64, Floa
     share = ends[choices + 1, line] - bottom
     inside = np.divide(u * total - bottom, share, out=np.zeros(len(share)), where=share > 0)
     return choices, np.clip(inside, 0.0, 1 - 2**-53)
-
-
-@cache
-def _set_sizes(d: int) -> Int64:
-    """Return int64[2^d]: the number of members of each set: [0, 1, 1, 2] for d = 2."""
-    out = np.zeros(1, np.int64)
-    for _ in range(d):
-        out = np.concatenate([out, out + 1])
-    return out

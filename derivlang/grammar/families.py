@@ -46,9 +46,10 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from derivlang.core import schema
-from derivlang.core.arrays import Bool, Int32, Int64, UInt64, group_of, lengths_of, offsets_of
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, offsets_of, take_rows
 from derivlang.core.errors import DataError, LayerError, UsageError
 from derivlang.formats.opening import open_lines
 from derivlang.grammar.weights import Float
@@ -102,9 +103,9 @@ class Families:
         return len(self.offsets) - 1
 
     @cached_property
-    def owner(self) -> Int64:
-        """int64[M]: the family of each member."""
-        return group_of(self.offsets)
+    def classes(self) -> NDArray[np.str_]:
+        """[F]: the head class of each family."""
+        return np.array([head_class(token) for token in self.tokens], str)[self.members[self.head_places]]
 
     def labels(self, at: int) -> list[str]:
         """Return the labels of one family."""
@@ -112,10 +113,8 @@ class Families:
 
     def take(self, chosen: Bool | Int64) -> Families:
         """Return some of the families. chosen: bool[F] or int64[K]."""
-        which = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-        lengths = lengths_of(self.offsets)[which]
-        offsets = offsets_of(lengths)
-        index = np.arange(offsets[-1]) + np.repeat(self.offsets[which] - offsets[:-1], lengths)
+        which = np.arange(len(self))[chosen]
+        index, offsets = take_rows(self.offsets, which)
         return Families(offsets, self.members[index], self.tokens, self.keys[which])
 
     @classmethod

@@ -41,7 +41,7 @@ from derivlang.core.errors import UsageError
 from derivlang.core.threads import one_thread
 from derivlang.formats.progress import rows_done, stage, steps_done
 from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, indicators, ordered_pairs
-from derivlang.grammar.families import Families, counted_families, dropped, head_class, is_head, plain
+from derivlang.grammar.families import Families, counted_families, dropped, is_head, plain
 from derivlang.grammar.weights import BOS, EOS, PAIRS, PUBLISHED, VIEWS, Float, Weights, views
 
 FEW = 5  # a relation with fewer dependents in a class is borrowed
@@ -59,11 +59,11 @@ def with_borrowed(own: Families, counts: Float, families: Families, name: str) -
     lengths = lengths_of(families.offsets)
     heads = np.repeat(families.head_places, lengths)
     at = np.arange(len(families.members))
-    classes = np.array([head_class(token) if is_head(token) else "" for token in families.tokens])
     labels = [plain(token) for token in families.tokens]
     relations = [label.partition("&")[2].partition(":")[0] for label in labels]
-    inside = (classes == name)[families.members[heads]]
-    own_heads = Counter(families.members[families.head_places][inside[families.head_places]].tolist())
+    of_class = families.classes == name
+    inside = np.repeat(of_class, lengths)
+    own_heads = Counter(families.members[families.head_places][of_class].tolist())
     if not own_heads:
         return own, counts
     usual = families.tokens[min(own_heads, key=lambda code: (-own_heads[code], families.tokens[code]))]
@@ -272,8 +272,7 @@ def fit(families: Families, name: str, settings: FitSettings, counts: Float | No
 
 def distinct(families: Families, name: str, counts: Float | None = None) -> tuple[Families, Float]:
     """Return (the families of a class, each label sequence once, sorted by its labels; the count of each)."""
-    of_class = np.array([head_class(token) == name for token in families.tokens])
-    chosen = np.flatnonzero(of_class[families.members[families.head_places]])
+    chosen = np.flatnonzero(families.classes == name)
     totals: dict[tuple[str, ...], float] = {}
     for f in chosen.tolist():
         labels = tuple(families.labels(f))

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners, take_rows
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.lexical.bpe import WHITE_SPACE
@@ -67,9 +67,8 @@ class Encoded:
 
     def take(self, words: Ints) -> Encoded:
         """Return the sub-words of these words, in this order. A word may occur several times."""
-        lengths = lengths_of(self.offsets)
-        offsets = offsets_of(lengths.take(words))
-        return Encoded(self.ids[expand_ranges(self.offsets.take(words), lengths.take(words))], offsets)
+        at, offsets = take_rows(self.offsets, words)
+        return Encoded(self.ids[at], offsets)
 
 
 class SubwordEncoder:

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, group_of, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Bool, Int32, Int64, group_of, lengths_of, offsets_of, owners, take_rows
 from derivlang.core.batch import Batch
 from derivlang.core.layers.tree import parents
 
@@ -111,11 +111,9 @@ class Forest:
 
     def take(self, trees: Int64) -> tuple[Forest, Int64]:
         """Return (some of the trees, int64[m] their nodes)."""
-        sizes = lengths_of(self.trees)[trees]
-        offsets = offsets_of(sizes)
-        nodes = expand_ranges(self.trees[:-1][trees], sizes)
+        nodes, offsets = take_rows(self.trees, trees)
         parent = self.parent[nodes]
-        moved = np.repeat(self.trees[:-1][trees] - offsets[:-1], sizes)
+        moved = np.repeat(self.trees[:-1][trees] - offsets[:-1], lengths_of(offsets))
         return Forest(np.where(parent < 0, -1, parent - moved), offsets), nodes
 
     def without(self, gone: Bool) -> Forest:

@@ -115,7 +115,7 @@ def train_parser(
 
         trees = inputs.trees()  # all of them before the training, which takes long
         with arithmetic(options.threads), stage("training", None):
-            trained = fit(trees[inputs.files["train"]], trees.get(inputs.files.get("dev", Path())), config, report)
+            trained = fit(trees[inputs.files["train"]], config, report)
         save_model(scored_model(trained, card, inputs, trees), folder)
 
     artifact = Artifact(
