@@ -158,23 +158,19 @@ class _Text:
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._words: list[Int64] = []
-        self._lengths: list[Int64] = []
-        self._held_out: list[Bool] = []
-        self._of_source: list[Int64] = []  # the words of the source in each unit
+        # Of each batch: words, lengths of units, whether they are held out, and the words of the source in each.
+        self._parts: list[tuple[Int64, Int64, Bool, Int64]] = []
 
     def add(self, batch: Batch, units: Int64, held_out: Bool, of_source: Int64) -> None:
         """Add the first units of a batch, int64[U + 1] offsets. held_out: of each of its units. of_source: int64[U]."""
         numbers = self._numbers
         table = np.array([numbers.setdefault(word, len(numbers)) for word in batch.types.to_pylist()], np.int64)
-        self._words.append(table[batch.words[: units[-1]]])
-        self._lengths.append(lengths_of(units))
-        self._held_out.append(held_out[: len(units) - 1])
-        self._of_source.append(of_source)
+        words = table[batch.words[: units[-1]]]
+        self._parts.append((words, lengths_of(units), held_out[: len(units) - 1], of_source))
 
     def entropies(self) -> dict[int, float]:
         """Return the local entropies of the held-out units, by models of the others."""
-        if not self._words:
+        if not self._parts:
             return dict.fromkeys(range(2, LONGEST + 1), float("nan"))
         train, held_out, of_source = self._divided()
         scale = len(held_out.words) / of_source.sum() if of_source.sum() else float("nan")
@@ -185,7 +181,7 @@ class _Text:
 
         The bits are by an m-gram model of the other units.
         """
-        if not self._words:
+        if not self._parts:
             return np.zeros(0), np.zeros(0)
         train, held_out, of_source = self._divided()
         if not len(train.words) or not len(held_out.words):
@@ -195,12 +191,10 @@ class _Text:
 
     def _divided(self) -> tuple[Sentences, Sentences, Int64]:
         """Return the units to train on, the held-out ones, and the words of the source in these."""
-        words, lengths = np.concatenate(self._words), np.concatenate(self._lengths)
-        held_out = np.concatenate(self._held_out)
+        words, lengths, held_out, of_source = map(np.concatenate, zip(*self._parts, strict=True))
         is_held_out = np.repeat(held_out, lengths)
         train = Sentences(words[~is_held_out], offsets_of(lengths[~held_out]))
-        of_source = np.concatenate(self._of_source)[held_out]
-        return train, Sentences(words[is_held_out], offsets_of(lengths[held_out])), of_source
+        return train, Sentences(words[is_held_out], offsets_of(lengths[held_out])), of_source[held_out]
 
 
 Encoder: TypeAlias = ForeignTokenizer | OwnTokenizer

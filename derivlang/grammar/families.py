@@ -40,7 +40,7 @@ attached `cc` and commas to the first conjunct, v2 to the following one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -111,6 +111,10 @@ class Families:
         """Return the labels of one family."""
         return [self.tokens[code] for code in self.members[self.offsets[at] : self.offsets[at + 1]]]
 
+    def counted(self, counts: Float) -> Iterator[tuple[tuple[str, ...], float]]:
+        """Yield (labels, count) of each family. counts: float64[F]."""
+        return ((tuple(self.labels(f)), count) for f, count in enumerate(counts.tolist()))
+
     def take(self, chosen: Bool | Int64) -> Families:
         """Return some of the families. chosen: bool[F] or int64[K]."""
         which = np.arange(len(self))[chosen]
@@ -128,8 +132,11 @@ class Families:
         return cls(offsets, np.array(members, np.int32), tuple(codes), keys)
 
 
-def counted_families(totals: dict[tuple[str, ...], float]) -> tuple[Families, Float]:
-    """Return (families of these label sequences, sorted by their labels; float64[F] the count of each)."""
+def counted_families(parts: Iterable[tuple[tuple[str, ...], float]]) -> tuple[Families, Float]:
+    """Return (families of these label sequences, each once, sorted by labels; float64[F] the sum of its counts)."""
+    totals: dict[tuple[str, ...], float] = {}
+    for labels, count in parts:
+        totals[labels] = totals.get(labels, 0.0) + count
     ordered = sorted(totals)
     return Families.of([list(labels) for labels in ordered]), np.array([totals[labels] for labels in ordered])
 
@@ -229,13 +236,12 @@ def dropped(families: Families, counts: Float, share: float) -> tuple[Families, 
 
     Each resulting label sequence occurs once, sorted by its labels; the sum of the counts stays the same.
     """
-    totals: dict[tuple[str, ...], float] = {}
-    for f, count in enumerate(counts.tolist()):
-        labels = tuple(families.labels(f))
-        for line, part in ((labels, 1 - share), (tuple(map(plain, labels)), share)):
-            if part:
-                totals[line] = totals.get(line, 0.0) + count * part
-    return counted_families(totals)
+    return counted_families(
+        (line, count * part)
+        for labels, count in families.counted(counts)
+        for line, part in ((labels, 1 - share), (tuple(map(plain, labels)), share))
+        if part
+    )
 
 
 def marked(upos: Iterable[str], deprel: Iterable[str], feats: Iterable[str]) -> tuple[list[str], list[str]]:

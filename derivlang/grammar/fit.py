@@ -29,7 +29,7 @@ Such a dependent is learnt by itself with its head, under the name of the most f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -73,17 +73,12 @@ def with_borrowed(own: Families, counts: Float, families: Families, name: str) -
     pairs = Counter(zip(families.members[others].tolist(), (others < heads[others]).tolist(), strict=True))
     totals = Counter(relations[code] for code in families.members[others].tolist())
     most = SHARE * float(counts.sum())
-    merged: dict[tuple[str, ...], float] = {}
-    for (code, before), count in pairs.items():
-        relation = relations[code]
-        if seen[relation] < FEW:
-            line: tuple[str, ...] = (labels[code], usual) if before else (usual, labels[code])
-            part = count * min(1.0, most / totals[relation])
-            merged[line] = merged.get(line, 0.0) + part
-    for f, count in enumerate(counts.tolist()):
-        line = tuple(own.labels(f))
-        merged[line] = merged.get(line, 0.0) + count
-    return counted_families(merged)
+    borrowed = [
+        ((labels[code], usual) if before else (usual, labels[code]), count * min(1.0, most / totals[relations[code]]))
+        for (code, before), count in pairs.items()
+        if seen[relations[code]] < FEW
+    ]
+    return counted_families([*borrowed, *own.counted(counts)])
 
 
 MOST = 6  # members of the largest training families
@@ -272,13 +267,10 @@ def fit(families: Families, name: str, settings: FitSettings, counts: Float | No
 
 def distinct(families: Families, name: str, counts: Float | None = None) -> tuple[Families, Float]:
     """Return (the families of a class, each label sequence once, sorted by its labels; the count of each)."""
-    chosen = np.flatnonzero(families.classes == name)
-    totals: dict[tuple[str, ...], float] = {}
-    for f in chosen.tolist():
-        labels = tuple(families.labels(f))
-        if 2 <= len(labels) <= MOST_MEMBERS:
-            totals[labels] = totals.get(labels, 0.0) + (1.0 if counts is None else float(counts[f]))
-    return counted_families(totals)
+    sizes = lengths_of(families.offsets)
+    chosen = (families.classes == name) & (sizes > 1) & (sizes <= MOST_MEMBERS)
+    counts = np.ones(len(families)) if counts is None else counts
+    return counted_families(families.take(chosen).counted(counts[chosen]))
 
 
 def _matrix(cells: Int64, used: Int64) -> Any:
@@ -301,14 +293,15 @@ def thinned(families: Families, counts: Float, share: float) -> tuple[Families, 
         raise UsageError(
             f"the share {share:g} must be at least 0 and below 1", fix="use 0 or more, less than 1", id="thin-share"
         )
-    totals: dict[tuple[str, ...], float] = {}
-    for f, count in enumerate(counts.tolist()):
-        labels = families.labels(f)
+    return counted_families(_left_out(families, counts, share))
+
+
+def _left_out(families: Families, counts: Float, share: float) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Yield (labels, count) for each choice of dependents to leave out of each family."""
+    for labels, count in families.counted(counts):
         dependents = [place for place, label in enumerate(labels) if not is_head(label)]
         for n_out in range(len(dependents) + 1 if share else 1):
             part = count * share**n_out * (1 - share) ** (len(dependents) - n_out)
             for out in combinations(dependents, n_out):
-                left = tuple(label for place, label in enumerate(labels) if place not in out)
-                totals[left] = totals.get(left, 0.0) + part
+                yield tuple(label for place, label in enumerate(labels) if place not in out), part
         rows_done(1)
-    return counted_families(totals)

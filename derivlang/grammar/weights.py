@@ -18,7 +18,7 @@ Files `.orm` have the published order models (gdtreebank, Wang and Eisner 2016),
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -63,25 +63,17 @@ def views(token: str, n_views: int) -> tuple[str, ...]:
 
 
 _FINE = 4  # the bit of a shape that says that the label has a subtype
-_SHAPES = 8
 
 
-def _view_of(shapes: Collection[int], n_views: int) -> int:
-    """Return the view of a feature from the shapes of its labels (`_shape`).
+def _views_of(shapes: NDArray[np.int64], n_views: int) -> NDArray[np.int64]:
+    """Return int64[n]: the view of each feature from the shapes of its labels (`_shape`), int64[n, labels].
 
     BOS and EOS (0) take the view of the other label: [0, 2] -> 1, `tag`. One subtype makes the feature fine: of five
     views, [1, 1 | _FINE] -> 3, `fine joint`. A tag has no subtype, so `tag` is never fine.
     """
-    kind = max(shape & 3 for shape in shapes)
-    if n_views > PUBLISHED and kind != 2 and any(shape & _FINE for shape in shapes):
-        return PUBLISHED if kind == 1 else PUBLISHED + 1
-    return max(kind - 1, 0)
-
-
-@cache
-def _views_of_shapes(n_views: int) -> NDArray[np.int64]:
-    """Return int64[8, 8]: the view of a feature of two labels, by their shapes."""
-    return np.array([[_view_of((a, b), n_views) for b in range(_SHAPES)] for a in range(_SHAPES)])
+    kind = (shapes & 3).max(axis=1)
+    fine = (shapes & _FINE).any(axis=1) & (kind != 2) & (n_views > PUBLISHED)
+    return np.where(fine, np.where(kind == 1, PUBLISHED, PUBLISHED + 1), np.maximum(kind - 1, 0))
 
 
 @cache
@@ -132,7 +124,7 @@ class Weights:
         labels = np.stack([np.repeat(first_of_row, size), np.array(seconds, np.int64)], axis=1)
         names = list(numbers)
         shapes = np.array([_shape(name) for name in names], np.int64)[labels]
-        view = _views_of_shapes(n_views)[shapes[:, 0], shapes[:, 1]]
+        view = _views_of(shapes, n_views)
         codes, pairs = [], []
         for v in range(n_views):
             mine = view == v
@@ -152,9 +144,14 @@ class Weights:
             for kind, first, second in np.argwhere(self.pairs[view]).tolist():
                 out.append((PAIRS[kind], (names[first], names[second]), float(self.pairs[view][kind, first, second])))
         out += [("HI", tokens, weight) for tokens, weight in self.sequences.items()]
-        return sorted(
-            out, key=lambda f: (_NUMBERS[f[0]], _view_of([_shape(token) for token in f[1]], len(self.codes)), f[1])
-        )
+        n_views = len(self.codes)
+
+        def place(feature: Feature) -> tuple[int, int, tuple[str, ...]]:
+            kind, labels, _ = feature
+            shapes = np.array([[_shape(label) for label in labels]], np.int64)
+            return _NUMBERS[kind], int(_views_of(shapes, n_views)[0]), labels
+
+        return sorted(out, key=place)
 
     def digest(self) -> bytes:
         """Return a hash of all weights, independent of the order in which they were read."""

@@ -49,13 +49,9 @@ class TreeBlock:
         return part, words
 
     def stretches(self, n_words: int) -> Iterator[tuple[TreeBlock, int, slice]]:
-        """Yield (some trees, the first of them, the range of their words), about n_words words at a time.
-
-        The stretches have about one size: a short one costs as many calls as a long one.
-        """
+        """Yield (some trees, the first of them, the range of their words), about n_words words at a time."""
         trees, parent = self.forest.trees, self.forest.parent
-        n_stretches = max(1, round(len(parent) / n_words))
-        for begin, end in stretches(trees, max(1, -(-len(parent) // n_stretches))):
+        for begin, end in stretches(trees, n_words):
             which, words = slice(begin, end), slice(int(trees[begin]), int(trees[end]))
             inside = np.maximum(parent[words] - words.start, -1)  # -1 stays a root
             forest = Forest(inside, trees[begin : end + 1] - words.start)

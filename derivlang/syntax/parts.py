@@ -61,7 +61,7 @@ def bonds(forest: Forest, seen: WordKinds, tree: Tree | None) -> Bool:
     out |= joiner
     out[1:] |= joiner[:-1]
     middle = np.flatnonzero(seen.kind[1:-1] == HYPHEN) + 1
-    middle = middle[_linked(parent, middle - 1, middle + 1)]
+    middle = middle[(parent[middle - 1] == middle + 1) | (parent[middle + 1] == middle - 1)]
     out[middle] = out[middle + 1] = True
     if tree is not None and tree.mwt is not None:
         out[expand_ranges(tree.mwt.first + 1, tree.mwt.last - tree.mwt.first)] = True
@@ -116,10 +116,6 @@ def _tops(parent: Int64, joined: Int64) -> Int64:
         joined = joined[moves]
         up[joined] = above[moves]
     return up
-
-
-def _linked(parent: Int64, left: Int64, right: Int64) -> Bool:
-    return np.asarray((parent[left] == right) | (parent[right] == left))
 
 
 def contract(batch: Batch, group: Int64) -> Batch:

@@ -50,7 +50,6 @@ import dataclasses
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import ClassVar, Literal, TypeAlias
 
@@ -76,7 +75,7 @@ from derivlang.transforms.word_order import (
 
 # Draws of one key for other purposes than sorting: the place of a word in its sentence is below 2^32.
 _CHOSEN, _AGAIN = 1 << 40, 1 << 41
-Draw: TypeAlias = Callable[[Int64, int], UInt64]  # of some units, for a purpose
+Draw: TypeAlias = Callable[[Int64, int], UInt64]  # of some units, for a purpose; 0: to be sorted by
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +188,9 @@ class Shuffle(BodyTransform):
             count = -(-length // self.blocks)
         keys = np.repeat(keys, count)
         place = begin - np.repeat(origin, count)
-        order = self._order_units(partial(_draw, draws, keys, place), offsets_of(count))
+        order = self._order_units(
+            lambda units, purpose: draws.draw(keys[units], place[units] + purpose), offsets_of(count)
+        )
         return begin[order] if self.blocks == 1 else expand_ranges(begin[order], size[order])
 
     def _order_units(self, draw: Draw, groups: Int64) -> Int32:
@@ -203,7 +204,7 @@ class Shuffle(BodyTransform):
         among = np.searchsorted(chosen, groups)  # int64[G + 1]: offsets of the groups in the chosen units
         order = sort_within(draw(chosen, 0), among[:-1], lengths_of(among))
         if self.derange:
-            _derange(order, partial(_of, draw, chosen), among)
+            _derange(order, lambda units, purpose: draw(chosen[units], purpose), among)
         index = everything.astype(np.int32)
         index[chosen] = chosen[order]
         return index
@@ -225,16 +226,6 @@ def _derange(order: Int32, draw: Draw, groups: Int64) -> None:
         left = segment_any(order[units] == units, inside)
         start, length = start[left], length[left]
         attempt += 1
-
-
-def _of(draw: Draw, chosen: Int64, units: Int64, purpose: int) -> UInt64:
-    """Return the draws of some of the chosen units, which are counted among these."""
-    return draw(chosen[units], purpose)
-
-
-def _draw(draws: Draws, keys: UInt64, place: Int64, units: Int64, purpose: int) -> UInt64:
-    """Return uint64[n]: the draw of each of some units for a purpose; 0: to be sorted by."""
-    return draws.draw(keys[units], place[units] + purpose)
 
 
 def _published(rng: str, seed: int, size: int) -> list[int]:
