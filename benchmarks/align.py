@@ -111,10 +111,8 @@ def _measure(source: Path, target: Path, gold: Path, model: str) -> dict[str, An
     from collections import deque
 
     from derivlang.align.align import AlignOptions, align_bitext, decode
-    from derivlang.align.bitext import encode
-    from derivlang.align.blocks import build
-    from derivlang.align.links import parse_lines, score
-    from derivlang.align.symmetrise import method
+    from derivlang.align.bitext import build, encode
+    from derivlang.align.links import method, parse_lines, score
     from derivlang.align.train import iterate
 
     sides = [path.read_text("utf-8").split("\n")[:-1] for path in (source, target)]

@@ -35,7 +35,6 @@ def benchmark(settings: Settings) -> Report:
         report.row(name, cost.text(), speed.text())
         if name == "drawn":
             report.claim(f"at most {_DRAWN} us a head", cost.text(), cost.median <= _DRAWN)
-    report.notes.append(f"memory of the tables: {runs[0]['tables'] / 1e6:.1f} MB")
     return report
 
 
@@ -45,7 +44,7 @@ def _measure(data: Path) -> dict[str, float]:
     from derivlang.core.keys import Draws, mix
     from derivlang.formats import conllu
     from derivlang.grammar.families import Families
-    from derivlang.grammar.load import load_grammar
+    from derivlang.grammar.grammar import load_grammar
     from derivlang.grammar.order_model import OrderModel
     from derivlang.grammar.treebank import families_of_tables, joined
 
@@ -68,7 +67,6 @@ def _measure(data: Path) -> dict[str, float]:
     model, best = OrderModel(fr, en), OrderModel(fr, en, mode="argmax")
     out = {"words": words * _REPEATS, "heads": int(model.modelled(several).sum())}
     out["drawn"], out["argmax"] = cost(model), cost(best)
-    out["tables"] = model._sampler._tables.n_bytes
     return out
 
 

@@ -33,8 +33,7 @@ from derivlang.core.spec_files import FilePolicy, any_file, no_file
 from derivlang.core.takes import Rule
 from derivlang.formats.spec_paths import named_files
 from derivlang.parsing.base import Parser, with_parses
-from derivlang.syntax.groups import contract
-from derivlang.transforms import fingerprint as fingerprints
+from derivlang.syntax.parts import contract
 from derivlang.transforms import fitting
 from derivlang.transforms.base import Transform, check_layers, check_order
 from derivlang.transforms.fitting import streams, write_lexicon
@@ -135,7 +134,7 @@ class Pipeline:
         └── inv    e4f1a02
         """
         width = max((len(str(transform)) for transform in self.transforms), default=0)
-        lines = [f"{t!s:<{width}}  {_digits(partial(fingerprints.part_hash, t))}" for t in self.transforms]
+        lines = [f"{t!s:<{width}}  {_digits(partial(fitting.part_hash, t))}" for t in self.transforms]
         branches = ["├── "] * (len(lines) - 1) + ["└── "] * bool(lines)
         tree = [branch + line for branch, line in zip(branches, lines, strict=True)]
         return "\n".join([f"Pipeline {_digits(self.fingerprint)}", *tree])
@@ -233,11 +232,11 @@ class Pipeline:
         return streams(self.transforms)
 
     def fingerprint(self, lexicon: str | None = None) -> str:
-        """Return 16 hex digits that change with anything the output depends on (`transforms/fingerprint.py`).
+        """Return 16 hex digits that change with anything the output depends on (`transforms/fitting.py`).
 
         lexicon: the text of lexicon.tsv.
         """
-        return fingerprints.fingerprint(self.transforms, lexicon)
+        return fitting.fingerprint(self.transforms, lexicon)
 
     def fit(
         self,

@@ -36,8 +36,9 @@ import features  # noqa: E402
 
 from derivlang.core.keys import Draws  # noqa: E402
 from derivlang.formats import conllu  # noqa: E402
-from derivlang.grammar import build, load  # noqa: E402
+from derivlang.grammar import build  # noqa: E402
 from derivlang.grammar import counts as orders  # noqa: E402
+from derivlang.grammar import grammar as load  # noqa: E402
 from derivlang.grammar.families import Families  # noqa: E402
 from derivlang.grammar.fit import FitSettings  # noqa: E402
 from derivlang.grammar.grammar import grammar_text  # noqa: E402

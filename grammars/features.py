@@ -15,8 +15,7 @@ from typing import Any
 from kinds import KINDS, counts
 
 from derivlang.formats import conllu
-from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.load import load_grammar
+from derivlang.grammar.grammar import Grammar, load_grammar
 from derivlang.grammar.order_model import OrderModel
 from tools import word_order
 from tools.word_order import FEATURES, FEWEST, OrderSample

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.align.links import Links, check_range, parse_lines, score
-from derivlang.align.symmetrise import grow_diag_final_and, method, symmetrise
+from derivlang.align.links import Links, check_range, grow_diag_final_and, method, parse_lines, score, symmetrise
 from derivlang.core.errors import DataError, UsageError
 
 links_of_a_line = st.sets(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=15)

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from derivlang.align import diagonal, hmm
 from derivlang.align.align import AlignOptions, align
-from derivlang.align.bitext import encode
-from derivlang.align.blocks import build
+from derivlang.align.bitext import build, encode
 from derivlang.align.diagonal import Diagonal, DiagonalCounts
 from derivlang.align.hmm import END, LAST, N_NEXT, N_PLACES, JumpCounts, Jumps, jump_bins, place_bins, uniform
 from derivlang.align.lexical import Floats, Lexical

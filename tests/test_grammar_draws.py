@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from derivlang.core.keys import mix
-from derivlang.grammar import exact, gibbs, sampler
+from derivlang.grammar import exact, gibbs, order_model
 from derivlang.grammar.families import Families
-from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.load import load_grammar
+from derivlang.grammar.grammar import Grammar, load_grammar
 from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.weights import Weights
 from tests.grammars import Keyed, sizes, treebank
@@ -78,7 +77,7 @@ def test_ten_thousand_draws_follow_the_distribution(make, head: str) -> None:
 def test_a_draw_depends_on_labels_and_key_alone(mode: str) -> None:
     families = real()
     whole = shipped(mode=mode).draw(families, Keyed())
-    # one model for parts of any size, met in another order, with a memo that is filled by other keys
+    # one model for parts of any size, met in another order, with labels that it met with other keys
     model = shipped(mode=mode)
     model.draw(real(10**6), Keyed())
     rng = np.random.default_rng(0)
@@ -98,14 +97,13 @@ def test_a_draw_depends_on_labels_and_key_alone(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["sample", "argmax"])
-def test_what_is_kept_changes_nothing(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_many_are_drawn_at_once_changes_nothing(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     families = real()
     whole = shipped(mode=mode).draw(families, Keyed())
-    monkeypatch.setattr(sampler, "LIMIT", 10_000)  # dropped all the time
     model = shipped(mode=mode)
     parts = [model.draw(families.take(part), Keyed()) for part in np.array_split(np.arange(len(families)), 20)]
     assert (np.concatenate(parts) == whole).all()
-    assert len(model._sampler._tables.rows) < len(families) / 10
+    monkeypatch.setattr(order_model, "_AT_ONCE", 100)
     monkeypatch.setattr(exact, "_CHUNK", 1000)
     assert (shipped(mode=mode).draw(families, Keyed()) == whole).all()
 

@@ -12,9 +12,9 @@ from derivlang.core.keys import Draws
 from derivlang.grammar import exact
 from derivlang.grammar.enumerate_orders import Local
 from derivlang.grammar.families import Families
-from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.load import load_grammar
+from derivlang.grammar.grammar import Grammar, load_grammar
 from derivlang.grammar.order_model import OrderModel
+from derivlang.grammar.scores import SameSize
 from derivlang.grammar.weights import Weights
 from tests.grammars import MODELS, old, plain_distribution, plain_weights, sizes, treebank
 from tests.real import SHARED, needs_data
@@ -123,7 +123,7 @@ def some_local(labels: list[str], seeds: range) -> Local:
     families = [[*np.random.default_rng(seed).permutation(labels).tolist(), "@VERB&@"] for seed in seeds]
     numbers = np.array([scores.numbers(tuple(family))[0] for family in families], np.int32).T
     classes = np.full(len(seeds), scores.class_names.index("V"), np.int32)
-    return scores.local(numbers, np.full(len(seeds), len(labels)), classes)
+    return scores.local(SameSize(numbers, np.full(len(seeds), len(labels)), classes))
 
 
 @pytest.mark.parametrize("d", [2, 5, 9, 10])

@@ -11,11 +11,9 @@ import pytest
 from derivlang.core.errors import DataError, LayerError, UsageError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.grammar.build import GrammarRecipe, build, held_out_bits
-from derivlang.grammar.families import Families, families_of_trees, head_class
+from derivlang.grammar.families import Families, candidates, families_of_trees, head_class, old_labels
 from derivlang.grammar.fit import FitSettings, Problem, distinct, fit, thinned
-from derivlang.grammar.grammar import Grammar, grammar_text
-from derivlang.grammar.labels import candidates, old_labels
-from derivlang.grammar.load import load_grammar
+from derivlang.grammar.grammar import Grammar, grammar_text, load_grammar
 from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.treebank import joined, with_subtypes
 from derivlang.grammar.weights import Weights, views

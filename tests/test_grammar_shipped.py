@@ -14,8 +14,7 @@ from derivlang.core.keys import Draws
 from derivlang.grammar.build import evaluate
 from derivlang.grammar.counts import count
 from derivlang.grammar.families import Families
-from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.load import load_counts, load_grammar, shipped
+from derivlang.grammar.grammar import Grammar, load_counts, load_grammar, shipped
 from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.treebank import joined
 from tests.grammars import treebank

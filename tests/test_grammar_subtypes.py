@@ -10,8 +10,7 @@ import pytest
 
 from derivlang.grammar.families import Families, as_in_trees, dropped, marked, named, plain
 from derivlang.grammar.fit import FEW, SHARE, FitSettings, Problem, distinct, fit, with_borrowed
-from derivlang.grammar.grammar import Grammar, grammar_text
-from derivlang.grammar.load import load_grammar
+from derivlang.grammar.grammar import Grammar, grammar_text, load_grammar
 from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.treebank import demonstratives, families_of_tables, read_families
 from derivlang.grammar.weights import Weights

@@ -14,7 +14,6 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.order import Order
 from derivlang.pipeline import Pipeline
-from derivlang.transforms import shuffle as module
 from derivlang.transforms.shuffle import Perm, sort_within
 from derivlang.transforms.word_order import Inv
 from derivlang.transforms.word_order import windows as windows_of
@@ -232,19 +231,6 @@ def test_long_sentences_follow_the_same_law(length: int) -> None:
     assert orders[3] == reference.perm(["b", "a"], 0)
 
 
-@pytest.mark.parametrize("block", [1, 2, 7, 64, 1 << 16])
-@pytest.mark.parametrize("window", [0, 1, 2, 5, 100])
-def test_blocks_of_the_sort_change_nothing(monkeypatch: pytest.MonkeyPatch, block: int, window: int) -> None:
-    rng = np.random.default_rng(1)
-    lengths = rng.integers(0, 20, 60)
-    sentences = np.concatenate([[0], np.cumsum(lengths)])
-    tails = np.minimum(rng.integers(0, 3, 60), lengths).astype(np.int32)
-    random = rng.integers(0, 1 << 63, int(sentences[-1]), np.uint64)
-    expected = sorted_windows(random, sentences, tails, window)
-    monkeypatch.setattr(module, "_BLOCK", block)
-    assert sorted_windows(random, sentences, tails, window).tolist() == expected.tolist()
-
-
 @pytest.mark.parametrize("window", [0, 4, 70_000])
 def test_ties_are_broken_by_position(window: int) -> None:
     """Equal top 32 bits: what is below them does not count."""
@@ -254,7 +240,7 @@ def test_ties_are_broken_by_position(window: int) -> None:
         assert sorted_windows(random, sentences, tails, window).tolist() == list(range(n))
 
 
-def test_many_short_sentences_cross_the_blocks() -> None:
+def test_many_short_sentences() -> None:
     rows = [[f"w{n % 97}", "b", "c"] for n in range(50_000)]
     orders = order_of("perm", batch_of(rows))
     expected = [reference.perm(row, 0) for row in rows[:97]]

@@ -37,7 +37,7 @@ from derivlang.core.reading import to_batch
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Pipeline
-from derivlang.syntax.groups import contract
+from derivlang.syntax.parts import contract
 from tests import reference
 from tests.helpers import read_text
 from tests.strategies import (

@@ -22,7 +22,7 @@ from derivlang.formats import opening as whole
 from derivlang.formats.dictionary import read_dictionary
 from derivlang.formats.opening import open_lines
 from derivlang.formats.places import is_path
-from derivlang.grammar.load import load_grammar, shipped
+from derivlang.grammar.grammar import load_grammar, shipped
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.tokenizer import RECIPE, TOKENIZER, Tokenizer
 from derivlang.lexical.train import WORDS, read_words, train

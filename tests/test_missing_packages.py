@@ -84,7 +84,7 @@ for name in json.loads(sys.argv[1]):
     sys.modules[name] = None  # importing it raises ModuleNotFoundError, and find_spec returns None
 from derivlang.cli.main import COMMANDS, main
 # What several commands load is loaded before the forks, and hidden from the garbage collection at each child's end.
-import derivlang.align.align, derivlang.api, derivlang.display.page, derivlang.engine.make, derivlang.grammar.load
+import derivlang.align.align, derivlang.api, derivlang.display.page, derivlang.engine.make, derivlang.grammar.grammar
 import derivlang.grammar.scores, derivlang.lexical.pairs, derivlang.lexical.train, derivlang.lexical.twin_folder
 import derivlang.parsing.bundled, derivlang.store.export, derivlang.store.verify
 import gc; gc.freeze()

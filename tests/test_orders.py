@@ -26,11 +26,10 @@ from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.distance.match import Family
 from derivlang.pipeline import Pipeline
-from derivlang.transforms import mallows as module
+from derivlang.transforms import shuffle as module
 from derivlang.transforms.field import FieldStudy, field_studies
-from derivlang.transforms.mallows import Mallows
 from derivlang.transforms.registry import find_transform
-from derivlang.transforms.shuffle import Perm, Shuffle
+from derivlang.transforms.shuffle import Mallows, Perm, Shuffle
 from tests import reference
 from tests import reference_orders as plain
 from tests.commands import run
@@ -247,14 +246,12 @@ def test_the_ends_of_theta() -> None:
     assert derivlang.derive(text, "mallows:-100").text == derivlang.derive(text, "inv").text
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 511, 512, 700])
-def test_insertions_of_both_lengths_are_the_reference(n: int) -> None:
+@pytest.mark.parametrize("n", [1, 2, 7, 700])
+def test_insertions_are_the_reference(n: int) -> None:
     rng = np.random.default_rng(n)
-    code = np.array([[int(rng.integers(0, i + 1)) for i in range(n)] for _ in range(3)])
-    expected = [plain.inserted(row) for row in code.tolist()]
-    assert module._inserted_one_by_one(code).tolist() == expected
-    if n < module._LONG:
-        assert module._inserted(code).tolist() == expected
+    for _ in range(3):
+        code = [int(rng.integers(0, i + 1)) for i in range(n)]
+        assert module._inserted(code) == plain.inserted(code)
 
 
 @pytest.mark.parametrize("theta", [0.0, 1e-12, 1e-6, 0.3, 5.0, 800.0])

@@ -283,7 +283,7 @@ def test_an_older_file_stays_where_a_run_fails(derived: Path, tmp_path: Path, mo
     def broken(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("derivlang.lexical.bitext._Text.close", broken)
+    monkeypatch.setattr("derivlang.lexical.bitext._Lines.close", broken)
     ran = run("pair", derived, "--format", "text", "-o", tmp_path / "p", "--rate", 50, "--force", code=1)
     assert "No space left" in ran.err
     assert {path.name: path.read_bytes() for path in tmp_path.glob("p.*")} == before

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.trees import first_fault
-from derivlang.parsing.decode import best_heads, best_tree
+from derivlang.parsing.inference import best_heads, best_tree
 from tests.strategies import laws
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.core.arrays import offsets_of
+from derivlang.core.arrays import offsets_of, take_rows
 from derivlang.parsing import bundled
 from derivlang.parsing.base import Parses
-from derivlang.parsing.bundled import ModelParser, distinct_sentences, take_sentences
+from derivlang.parsing.bundled import ModelParser, distinct_sentences
 from tests.strategies import laws
 from tests.test_parsing import english, parse
 
@@ -31,7 +31,7 @@ def test_distinct_sentences(sentences: list[list[int]], collide: bool) -> None:
     assert [sentences[first[k]] for k in kind] == sentences
     if not collide:
         assert len(first) == len({tuple(sentence) for sentence in sentences})
-    place, taken = take_sentences(offsets, first)
+    place, taken = take_rows(offsets, first)
     assert [words[place[a:b]].tolist() for a, b in pairwise(taken)] == [sentences[i] for i in first]
 
 

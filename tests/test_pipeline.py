@@ -27,8 +27,7 @@ from derivlang.core.spec import key_of, param, quote
 from derivlang.pipeline import Pipeline
 from derivlang.transforms import registry
 from derivlang.transforms.base import Transform
-from derivlang.transforms.fingerprint import labelled_parts, part_hash
-from derivlang.transforms.fitting import streams
+from derivlang.transforms.fitting import labelled_parts, part_hash, streams
 from derivlang.transforms.scripts import script_names
 from derivlang.transforms.shuffle import Perm
 from derivlang.transforms.trans import Trans

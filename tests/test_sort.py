@@ -14,8 +14,7 @@ from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.lexicon import Lexicon, escape
 from derivlang.formats.word_lists import read_counts, write_counts
-from derivlang.lexical.encoding import Encoded
-from derivlang.lexical.subwords import subword_order
+from derivlang.lexical.encoding import Encoded, subword_order
 from derivlang.pipeline import Pipeline
 from derivlang.training.languages import is_mapped
 from derivlang.transforms import sort

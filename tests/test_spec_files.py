@@ -14,7 +14,7 @@ from derivlang.core.spec import Parameterised, param
 from derivlang.core.spec_files import FileText, any_file, no_file
 from derivlang.explore import app
 from derivlang.formats.spec_paths import FOLDER, files_of, named_files
-from derivlang.grammar.load import shipped
+from derivlang.grammar.grammar import shipped
 from derivlang.pipeline import Pipeline
 from derivlang.sources.generated.base import GENERATORS
 from derivlang.store.manifest import NAME, Derived, dump, read_manifest

@@ -15,7 +15,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.policies import Policies
 from derivlang.formats.conllu import read as conllu_rows
 from derivlang.grammar.counts import FIRST_LINE, Counts, count, read, text_of
-from derivlang.grammar.load import load_counts, shipped
+from derivlang.grammar.grammar import load_counts, shipped
 from derivlang.pipeline import Pipeline
 from derivlang.syntax.by_counts import DECIDED, MOST, MOVED, _inserted, _ranks
 from derivlang.transforms.syn import Syn

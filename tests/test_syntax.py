@@ -29,7 +29,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.syntax.arrange import arrange
 from derivlang.syntax.forest import Forest, forest_of
-from derivlang.syntax.layout import Listing, list_families
+from derivlang.syntax.layout import Listing, Members, list_families
 from derivlang.syntax.nodes import Rules, TreeBlock
 from derivlang.syntax.parts import bonds
 from derivlang.syntax.words import WordKinds, see
@@ -98,7 +98,8 @@ def by_key(seed: int, turned: bool) -> Any:
 def chosen(arranged: Any) -> Any:
     """The same for `arrange`: of nodes, by the word that stands for each, counted in its tree."""
 
-    def choose(block: TreeBlock, forest: Forest, listing: Listing, top: Int64) -> Listing:
+    def choose(block: TreeBlock, families_in_order: Members) -> Listing:
+        forest, listing, top = families_in_order.forest, families_in_order.listing, families_in_order.top
         families = np.arange(len(listing.heads))
         members: list[int] = []
         for f in families.tolist():
@@ -122,7 +123,7 @@ def one_tree(words: list[str], seed: int) -> tuple[Annotated, Batch]:
 
 
 def places_of(forest: Forest, seen: WordKinds, tails: Int32, bound: Bool, arranged: Any, rules: Rules) -> Int64:
-    block = TreeBlock(forest, seen, tails, bound, np.arange(len(tails)))
+    block = TreeBlock(forest, seen, tails, bound, np.arange(len(tails), dtype=np.uint64))
     return arrange(block, chosen(arranged), rules)[0]
 
 

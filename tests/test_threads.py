@@ -17,7 +17,7 @@ from derivlang.core import threads
 from derivlang.core.threads import one_thread
 from derivlang.grammar import exact, scores
 from derivlang.grammar.families import Families
-from derivlang.grammar.load import load_grammar
+from derivlang.grammar.grammar import load_grammar
 from derivlang.grammar.order_model import OrderModel
 from derivlang.parsing import inference
 

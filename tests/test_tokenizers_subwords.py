@@ -12,8 +12,9 @@ from derivlang.core.arrays import lengths_of
 from derivlang.core.batch import Batch, realign
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.order import Order
-from derivlang.lexical.encoding import Encoded, SubwordEncoder
-from derivlang.lexical.subwords import (
+from derivlang.lexical.encoding import (
+    Encoded,
+    SubwordEncoder,
     is_token,
     lift_links,
     lift_offsets,

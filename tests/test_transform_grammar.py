@@ -6,7 +6,6 @@ import itertools
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +18,8 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.syntax.arrange import arrange
 from derivlang.syntax.forest import forest_of
-from derivlang.syntax.layout import Listing
+from derivlang.syntax.layout import Listing, Members
 from derivlang.syntax.nodes import Rules, TreeBlock
-from derivlang.syntax.slots import Members
 from derivlang.syntax.words import see
 from tests.helpers import conllu, make, right
 from tests.real import SHARED, needs_data
@@ -258,15 +256,16 @@ def never_longer_than_random_orders(treebank: str, limit: int | None, n_orders: 
     """Check each sentence; return how many there are."""
     rng = np.random.default_rng(5)
 
-    def shuffled(block: TreeBlock, forest: Any, listing: Listing, top: np.ndarray) -> Listing:
-        members = Members(forest, listing, top)
+    def shuffled(block: TreeBlock, members: Members) -> Listing:
         return members.arranged(rng.permutation(len(members.family)))
 
     n_units = 0
     for batch in Source.open(Pipeline(()), SourceRequest(f"pos:{treebank}", data_dir=SHARED)).batches("test", limit):
         forest = forest_of(batch.layers["head"].head, batch.unit_words, batch.sentences)  # type: ignore[attr-defined]
         none = np.zeros(len(forest.trees) - 1, np.int32)
-        block = TreeBlock(forest, see(batch), none, np.zeros(batch.n_words, bool), np.arange(len(none)))
+        block = TreeBlock(
+            forest, see(batch), none, np.zeros(batch.n_words, bool), np.arange(len(none), dtype=np.uint64)
+        )
         best = np.argsort(Pipeline.parse(f"grammar:min-dl:{FREE}").order(batch).index)
         mine = lengths(batch, best)
         for _ in range(n_orders):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from derivlang.grammar.families import Families
-from derivlang.grammar.load import load_grammar
+from derivlang.grammar.grammar import load_grammar
 from derivlang.grammar.order_model import OrderModel
 from tests.helpers import ROOT
 from tests.real import SHARED, needs_data

@@ -25,15 +25,21 @@ import torch
 from torch.nn.functional import cross_entropy, embedding, linear
 from word_vectors import context_vectors
 
-from derivlang.core.arrays import Bool, Float32, Int32, lengths_of, offsets_of
+from derivlang.core.arrays import Bool, Float32, Int32, lengths_of, offsets_of, take_rows
 from derivlang.parsing.base import UPOS
-from derivlang.parsing.bundled import ModelParser, take_sentences
+from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.features import MASK, MASKED, UNSEEN
 from derivlang.parsing.model import save_model
 from derivlang.parsing.normalise import normal_form, normalise
 from derivlang.parsing.registry import find_parser
-from derivlang.parsing.training.batches import EncodedTreebank, batches, build_vocabulary, encode_treebank, word_counts
-from derivlang.parsing.training.config import ParserConfig
+from derivlang.parsing.training.batches import (
+    EncodedTreebank,
+    ParserConfig,
+    batches,
+    build_vocabulary,
+    encode_treebank,
+    word_counts,
+)
 from derivlang.parsing.training.fit import TrainedParser, train_network
 from derivlang.parsing.training.network import TorchNetwork
 from derivlang.parsing.treebank import Treebank
@@ -196,27 +202,20 @@ def guess_words(network: TextNetwork, text: TextTreebank, config: TextConfig, re
                 losses = []
 
 
-def fit_with_text(
-    train: Treebank, dev: Treebank | None, text: Treebank, config: TextConfig, report: Report = print
-) -> TrainedParser:
+def fit_with_text(train: Treebank, text: Treebank, config: TextConfig, report: Report = print) -> TrainedParser:
     """Train a parser on a treebank, with words from a text."""
     torch.manual_seed(config.seed)
     vocabulary, counts, vectors = text_vocabulary(train, text, config)
     of_text = np.array([False, False, *(counts[word] < config.min_count for word in vocabulary)])
     network = TextNetwork(config, len(train.relations), vectors, of_text)
-    data, held_out, plain = (
-        None if bank is None else TextTreebank.of(bank, vocabulary, counts, train.relations, config)
-        for bank in (train, dev, text)
-    )
-    assert data is not None
-    assert plain is not None
+    data, plain = (TextTreebank.of(bank, vocabulary, counts, train.relations, config) for bank in (train, text))
     guess_words(network, plain, config, report)
-    train_network(network, data, held_out, report)
+    train_network(network, data, report)
     return TrainedParser(network.exported(), vocabulary, train.relations, config)
 
 
 def fit_student(
-    train: Treebank, dev: Treebank | None, text: Treebank, teacher: ModelParser, config: ParserConfig,
+    train: Treebank, text: Treebank, teacher: ModelParser, config: ParserConfig,
     report: Report = print,
 ) -> TrainedParser:  # fmt: skip
     """Train a parser on the trees of a treebank and on its teacher's trees of a text."""
@@ -228,17 +227,16 @@ def fit_student(
     bank = taught(train, text, teacher)
     counts = word_counts(bank)
     data = encode_treebank(bank, vocabulary, counts, model.relations, config)
-    held_out = None if dev is None else encode_treebank(dev, vocabulary, counts, model.relations, config)
     network = TorchNetwork(config, len(vocabulary) + 2, len(UPOS), len(model.relations))
     for name in ("words", "pieces"):  # training does not change them
         network.named[name] = torch.from_numpy(model.matrices[name] * model.floats[f"{name}.scale"][:, None])
-    train_network(network, data, held_out, report)
+    train_network(network, data, report)
     return TrainedParser(network.exported(), vocabulary, model.relations, config)
 
 
 def taught(train: Treebank, text: Treebank, teacher: ModelParser) -> Treebank:
     """Return the treebank, COPIES times, and the sentences of the text with the teacher's trees."""
-    place, sentences = take_sentences(text.sentences, np.flatnonzero(lengths_of(text.sentences) >= SHORTEST))
+    place, sentences = take_rows(text.sentences, np.flatnonzero(lengths_of(text.sentences) >= SHORTEST))
     words = text.words[place]
     parses = teacher.parse(words, text.types, sentences)
     parsed = Treebank(words, text.types, sentences, parses.upos, parses.head, parses.deprel, parses.relations)
@@ -278,7 +276,7 @@ def main() -> None:
     config = replace(config, epochs=asked.epochs or config.epochs)
     inputs = Inputs.of(find_treebank(asked.treebank, None), asked.score, None)
     trees, text = inputs.trees(), read_text(asked.text, asked.language)
-    train, dev = (trees.get(inputs.files.get(split, Path())) for split in ("train", "dev"))
+    train = trees.get(inputs.files.get("train", Path()))
     text_hash = {asked.text.name: hashlib.sha256(asked.text.read_bytes()).hexdigest()}
     card = {
         "language": asked.language,
@@ -290,7 +288,7 @@ def main() -> None:
         "scored_on": inputs.hashes([*inputs.held_out, *inputs.others]),
     }
     with arithmetic(asked.threads):
-        trained = fit_student(train, dev, text, teacher, config) if teacher else fit_with_text(train, dev, text, config)
+        trained = fit_student(train, text, teacher, config) if teacher else fit_with_text(train, text, config)
     save_model(scored_model(trained, card, inputs, trees), asked.out)
 
 

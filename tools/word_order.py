@@ -30,7 +30,7 @@ from derivlang.formats import conllu
 from derivlang.grammar import exact
 from derivlang.grammar.enumerate_orders import Local
 from derivlang.grammar.families import Families, families_of_trees, head_class, marked
-from derivlang.grammar.load import load_grammar
+from derivlang.grammar.grammar import load_grammar
 from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.treebank import as_they_stand, read_families, words_of_tables
 from derivlang.grammar.weights import Float

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from derivlang.align.blocks import mask
+from derivlang.align.bitext import mask
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int64
 
@@ -96,6 +96,5 @@ def posterior(emission: Floats, null: Floats, lengths: Int64, ends: Int64, model
     over = np.arange(len(emission))[:, None] >= ends
     total[over] = 1
     links *= (1 / total)[:, :, None]
-    if over.any():
-        links[over] = 0
+    links[over] = 0
     return links, np.log(total, dtype=np.float64).sum(0)

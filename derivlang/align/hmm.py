@@ -48,7 +48,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from derivlang.align.blocks import mask
+from derivlang.align.bitext import mask
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int64
 
@@ -98,18 +98,6 @@ class Jumps:
     next: Floats
     first: Floats
     null: float = 0.2
-
-    def matrix(self, n: int, dtype: np.dtype[np.floating]) -> Floats:
-        """Return the weights [n, n] of the jumps between n source words."""
-        return self.next[jump_bins(n)].astype(dtype)
-
-    def last(self, lengths: Int64, n: int, dtype: np.dtype[np.floating]) -> Floats:
-        """Return the weights [S, n] of the way to the last word, from each source word."""
-        return self.next[LAST + place_bins(lengths, n)].astype(dtype)
-
-    def end(self, lengths: Int64, n: int, dtype: np.dtype[np.floating]) -> Floats:
-        """Return the weights [S, n] of the end, after each source word."""
-        return self.next[END + place_bins(lengths, n)].astype(dtype)
 
     def starts(self, lengths: Int64, n: int, dtype: np.dtype[np.floating]) -> Floats:
         """Return the probabilities [S, n] of the first linked source word, 0 beyond the sentence."""
@@ -182,7 +170,7 @@ _NEVER = 1e-30  # probabilities below this count as 0
 
 
 def posterior(
-    emission: Floats, null: Floats, lengths: Int64, ends: Int64, model: Jumps, counts: JumpCounts | None = None
+    emission: Floats, null: Floats, lengths: Int64, ends: Int64, model: Jumps, counts: JumpCounts
 ) -> tuple[Floats, Floats]:
     """Return (links [J, S, I]: p(word j is linked to i | pair), log likelihood float64[S]).
 
@@ -193,8 +181,9 @@ def posterior(
     n_steps, n_pairs, n = emission.shape
     dtype = emission.dtype.type
     inside = mask(lengths, n).astype(dtype)
-    matrix, starts = model.matrix(n, emission.dtype), model.starts(lengths, n, emission.dtype)
-    last, end = model.last(lengths, n, emission.dtype), model.end(lengths, n, emission.dtype)
+    places, starts = place_bins(lengths, n), model.starts(lengths, n, emission.dtype)
+    # Weights of the jumps [I, I], and of the way to the last word and to the end from each source word, [S, I].
+    matrix, last, end = (model.next[bins].astype(dtype) for bins in (jump_bins(n), LAST + places, END + places))
     # [S, I]: 1 over the sum of the weights of everything that may follow
     inverse = dtype(1 - model.null) / (inside @ matrix.T + last + end)
     end *= inverse * inside
@@ -203,10 +192,9 @@ def posterior(
     starts *= dtype(1 - model.null)
     within = mask(ends, n_steps).T  # [J, S]
     null = null * dtype(model.null)
-    if ragged := not within.all():  # padded words carry no information: every source word is equally likely
-        padded = np.nonzero(~within)
-        emission[padded] = inside[padded[1]]
-        null[padded] = model.null
+    padded = np.nonzero(~within)  # padded words carry no information: every source word is equally likely
+    emission[padded] = inside[padded[1]]
+    null[padded] = model.null
 
     links = np.empty_like(emission)  # forward probabilities of links, unscaled; then posteriors
     leaving = np.empty_like(emission)  # forward probabilities of each source word, linked or empty, times inverse
@@ -232,24 +220,24 @@ def posterior(
         scale = np.divide(1, at.sum(1) + none, out=scales[j])
         at *= scale[:, None]
         none *= scale
-        if len(over := np.flatnonzero(ends == j + 1)):
-            final[over] = at[over] * end[over]
-            total[over] = final[over].sum(1) + none[over] * end_unset[over]
+        over = np.flatnonzero(ends == j + 1)
+        final[over] = at[over] * end[over]
+        total[over] = final[over].sum(1) + none[over] * end_unset[over]
 
     arriving = emission  # reused in place: the backward probability of arriving at each source word
     beta = np.ones((n_pairs, n), dtype)
     back = ahead
     departures, firsts = np.zeros((n_pairs, n), dtype), np.zeros((n_pairs, n), dtype)
     for j in range(n_steps - 1, -1, -1):
-        if len(over := np.flatnonzero(ends == j + 1)):
-            beta[over] = end[over] / total[over, None]
+        over = np.flatnonzero(ends == j + 1)
+        beta[over] = end[over] / total[over, None]
         beta *= scales[j][:, None]
         # links[j] has not been scaled (only `at` was), so beta takes the scale of step j first: forward · backward =
         # posterior.
         links[j] *= beta
         # From here on the emission of step j is needed only together with what follows it.
         arriving[j] *= beta
-        if counts is not None and j < n_open:
+        if j < n_open:
             firsts += arriving[j] * (unset[j] * within[j])[:, None]
         if not j:
             break
@@ -258,23 +246,18 @@ def posterior(
         back += last * arriving[j, rows, last_word][:, None]
         back *= inverse
         beta += back
-        if counts is not None:
-            back *= leaving[j - 1]
-            if ragged:
-                back *= within[j][:, None]
-            departures += back
-    if ragged:
-        links[~within] = 0
-        scales[~within] = 1
-    if counts is not None:
-        if ragged:
-            arriving[~within] = 0
-        # [i', i]: the sum over steps and pairs of leaving i' at j - 1 and arriving at i at j, as one product for the
-        # whole block.
-        expected = leaving[:-1].reshape(-1, n).T @ arriving[1:].reshape(-1, n)
-        lasts = last * np.einsum("jsi,js->si", leaving[:-1], arriving[1:, rows, last_word])
-        final /= total[:, None]
-        departures += final * inverse
-        counts.add_next(expected * matrix, lasts, final, departures / dtype(1 - model.null), lengths)
-        counts.add_firsts(firsts * starts, lengths, model.first)
+        back *= leaving[j - 1]
+        back *= within[j][:, None]
+        departures += back
+    links[padded] = 0
+    scales[padded] = 1
+    arriving[padded] = 0
+    # [i', i]: the sum over steps and pairs of leaving i' at j - 1 and arriving at i at j, as one product for the
+    # whole block.
+    expected = leaving[:-1].reshape(-1, n).T @ arriving[1:].reshape(-1, n)
+    lasts = last * np.einsum("jsi,js->si", leaving[:-1], arriving[1:, rows, last_word])
+    final /= total[:, None]
+    departures += final * inverse
+    counts.add_next(expected * matrix, lasts, final, departures / dtype(1 - model.null), lengths)
+    counts.add_firsts(firsts * starts, lengths, model.first)
     return links, np.log(total, dtype=np.float64) - np.log(scales, dtype=np.float64).sum(0)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from derivlang.align.blocks import TypePairs
+from derivlang.align.bitext import TypePairs
 from derivlang.core.arrays import Int32, Int64
 
 Floats = NDArray[np.floating]

@@ -4,7 +4,7 @@ Training runs some iterations of IBM model 1, then of model 2, then of the HMM. 
 directions use the same expected links, (p(link | source to target) p(link | target to source)) ** agreement. Exponent
 1 is the product of Liang, Taskar and Klein 2006; exponent ½ keeps more links of which both directions are unsure.
 
-Shapes: [J, S, I] cells of a block: J target words, S sentence pairs, I source words (`blocks.py`).
+Shapes: [J, S, I] cells of a block: J target words, S sentence pairs, I source words (`bitext.py`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from derivlang.align import diagonal, hmm
-from derivlang.align.bitext import Bitext
-from derivlang.align.blocks import BitextBlock, TypePairs, build
+from derivlang.align.bitext import Bitext, BitextBlock, TypePairs, build
 from derivlang.align.diagonal import Diagonal, DiagonalCounts
 from derivlang.align.hmm import JumpCounts, Jumps, uniform
 from derivlang.align.lexical import Floats, Lexical, prior_counts

@@ -39,7 +39,7 @@ class _ListGrammars(Command[None]):
 
     def __call__(self) -> None:
         """Print the list."""
-        from derivlang.grammar.load import load_grammar, shipped
+        from derivlang.grammar.grammar import load_grammar, shipped
 
         grammars = [load_grammar(name).summary() for name in shipped()]
         if as_json():
@@ -65,7 +65,7 @@ class _ShowGrammar(Command[None]):
 
     def __call__(self) -> None:
         """Print the grammar."""
-        from derivlang.grammar.load import load_grammar
+        from derivlang.grammar.grammar import load_grammar
 
         loaded = load_grammar(self.grammar, where="GRAMMAR")
         shown = loaded.summary()

@@ -133,7 +133,7 @@ NAMED = {
     "task": "derivlang.evaluation.tasks.registry:TASKS.names",
     "measure": "derivlang.evaluation.measures.registry:MEASURES.names",
     "parser": "derivlang.parsing.registry:parser_names",
-    "grammar": "derivlang.grammar.load:shipped",
+    "grammar": "derivlang.grammar.grammar:shipped",
     "study": "derivlang.studies.file:shipped",
 }
 

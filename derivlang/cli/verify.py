@@ -82,7 +82,7 @@ def _verify(path: Path) -> dict[str, Any]:
     if path.is_file():
         check_local(path, "grammars")
         from derivlang.commands.grammar_file import GRAMMAR_FILES
-        from derivlang.grammar.load import load_grammar
+        from derivlang.grammar.grammar import load_grammar
 
         try:
             grammar = load_grammar(path)

@@ -107,7 +107,7 @@ class ScoreGrammar(Command[dict[str, Any]], GrammarScoreOptions):
         """Return {"classes": {class: {"heads", "bits", "uniform", "right"}}}, with None for the last three if there are
         no heads."""
         from derivlang.grammar.build import evaluate
-        from derivlang.grammar.load import load_grammar
+        from derivlang.grammar.grammar import load_grammar
         from derivlang.grammar.order_model import OrderModel
         from derivlang.grammar.treebank import read_families
 
@@ -143,7 +143,7 @@ class GrammarProbs(Command[list[dict[str, Any]]], GrammarProbsOptions):
     def each(self) -> Iterator[dict[str, Any]]:
         """Yield the same, a head at a time."""
         from derivlang.grammar.families import parse_head, read_heads
-        from derivlang.grammar.load import load_grammar
+        from derivlang.grammar.grammar import load_grammar
         from derivlang.grammar.order_model import OrderModel
 
         nodes_file = self.path("nodes_file")

@@ -22,10 +22,10 @@ class TrainParser(Command[dict[str, Any]], ParserOptions, DataDir):
     TREEBANK is a CoNLL-U file, a folder of Universal Dependencies, or the name of such a folder (UD_English-EWT), which
     is searched for where `make` searches for pos:English-EWT.
 
-    In a folder, `*-train` is the training data. `*-dev` is scored after each epoch. `*-dev` and `*-test` are scored at
-    the end, once as they are and once with <unk> for words seen at most once in training. The scores do not influence
-    training, which needs torch (pip install 'derivlang[train]') and takes half an hour on one core. The model runs
-    without torch. A parser that the same command has already made is kept.
+    In a folder, `*-train` is the training data. `*-dev` and `*-test` are scored at the end, once as they are and once
+    with <unk> for words seen at most once in training. The scores do not influence training, which needs torch (pip
+    install 'derivlang[train]') and takes half an hour on one core. The model runs without torch. A parser that the same
+    command has already made is kept.
 
     \b
     derivlang parser train UD_English-EWT --data-dir DIR

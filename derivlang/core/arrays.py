@@ -76,6 +76,12 @@ def expand_ranges(starts: Ints, lengths: Ints) -> Int64:
     return places
 
 
+def take_rows(offsets: Int64, rows: Ints) -> tuple[Int64, Int64]:
+    """Return (int64[M] the elements of some rows, int64[K + 1] their offsets). [0, 2, 5], [1] -> [2, 3, 4], [0, 3]"""
+    lengths = lengths_of(offsets)[rows]
+    return expand_ranges(offsets[:-1][rows], lengths), offsets_of(lengths)
+
+
 def take_kept(values: Int32, index: Int32) -> Int32:
     """Return int32[n]: the value of each kept word; any value where `index` is -1, for an inserted word."""
     return values.take(index, mode="clip") if len(values) else np.zeros(len(index), np.int32)

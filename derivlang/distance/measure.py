@@ -1,17 +1,26 @@
-"""The distance of languages from their sources: of a derived set, or of specs on a source without a set."""
+"""The distance of languages from their sources: of a derived set, or of specs on a source without a set.
+
+How many sub-words two languages share, under the tokenizer of a model.
+
+    the cat / the act   ->   the c at / the a ct      one of the three derived sub-words is shared
+
+Each word is encoded by itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from derivlang.core.arrays import Bool, Int64, lengths_of, offsets_of
+from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
+from derivlang.core.errors import DataError
 from derivlang.core.keys import mix, sequence_keys
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.names import split_name
@@ -20,12 +29,12 @@ from derivlang.core.order import Order
 from derivlang.distance.reordering import MEANINGS, Reordering
 from derivlang.distance.settings import StatsOptions
 from derivlang.engine.batches import Source
+from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
+from derivlang.lexical.own import OwnTokenizer
+from derivlang.lexical.twin import subword_counts
 from derivlang.pipeline import Pipeline
 from derivlang.store.files import writing
 from derivlang.store.manifest import Derived, load
-
-if TYPE_CHECKING:
-    from derivlang.distance.subwords import Encoder
 
 LONGEST = 5  # words of the longest n-gram
 _HELD_OUT = 10  # one unit in ten, by its words: the same ones in every language
@@ -93,8 +102,6 @@ def _measured(
         left -= _add(texts, source, derived, left)
     figures = dict.fromkeys(ALL_MEANINGS) | reordering.result()
     if encoder is not None:
-        from derivlang.distance.subwords import subword_overlap
-
         figures |= subword_overlap(encoder, reordering.source_words, reordering.derived_words)
     if not words:
         return figures, {}
@@ -151,23 +158,19 @@ class _Text:
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._words: list[Int64] = []
-        self._lengths: list[Int64] = []
-        self._held_out: list[Bool] = []
-        self._of_source: list[Int64] = []  # the words of the source in each unit
+        # Of each batch: words, lengths of units, whether they are held out, and the words of the source in each.
+        self._parts: list[tuple[Int64, Int64, Bool, Int64]] = []
 
     def add(self, batch: Batch, units: Int64, held_out: Bool, of_source: Int64) -> None:
         """Add the first units of a batch, int64[U + 1] offsets. held_out: of each of its units. of_source: int64[U]."""
         numbers = self._numbers
         table = np.array([numbers.setdefault(word, len(numbers)) for word in batch.types.to_pylist()], np.int64)
-        self._words.append(table[batch.words[: units[-1]]])
-        self._lengths.append(lengths_of(units))
-        self._held_out.append(held_out[: len(units) - 1])
-        self._of_source.append(of_source)
+        words = table[batch.words[: units[-1]]]
+        self._parts.append((words, lengths_of(units), held_out[: len(units) - 1], of_source))
 
     def entropies(self) -> dict[int, float]:
         """Return the local entropies of the held-out units, by models of the others."""
-        if not self._words:
+        if not self._parts:
             return dict.fromkeys(range(2, LONGEST + 1), float("nan"))
         train, held_out, of_source = self._divided()
         scale = len(held_out.words) / of_source.sum() if of_source.sum() else float("nan")
@@ -178,7 +181,7 @@ class _Text:
 
         The bits are by an m-gram model of the other units.
         """
-        if not self._words:
+        if not self._parts:
             return np.zeros(0), np.zeros(0)
         train, held_out, of_source = self._divided()
         if not len(train.words) or not len(held_out.words):
@@ -188,9 +191,47 @@ class _Text:
 
     def _divided(self) -> tuple[Sentences, Sentences, Int64]:
         """Return the units to train on, the held-out ones, and the words of the source in these."""
-        words, lengths = np.concatenate(self._words), np.concatenate(self._lengths)
-        held_out = np.concatenate(self._held_out)
+        words, lengths, held_out, of_source = map(np.concatenate, zip(*self._parts, strict=True))
         is_held_out = np.repeat(held_out, lengths)
         train = Sentences(words[~is_held_out], offsets_of(lengths[~held_out]))
-        of_source = np.concatenate(self._of_source)[held_out]
-        return train, Sentences(words[is_held_out], offsets_of(lengths[held_out])), of_source
+        return train, Sentences(words[is_held_out], offsets_of(lengths[held_out])), of_source[held_out]
+
+
+Encoder: TypeAlias = ForeignTokenizer | OwnTokenizer
+
+
+def load_encoder(tokenizer: Path) -> Encoder:
+    """Return the tokenizer of a folder: one of derivlang, or one that `transformers` reads.
+
+    Raise DataError, at the option, for a folder without one.
+    """
+    try:
+        return ForeignTokenizer.load(tokenizer) if is_foreign(tokenizer) else OwnTokenizer.load(tokenizer)
+    except DataError as error:
+        where = f"--tokenizer {error.where or tokenizer}"
+        raise type(error)(error.what, where=where, fix=error.fix, id=error.id) from None
+
+
+def subword_overlap(encoder: Encoder, source: Mapping[str, int], derived: Mapping[str, int]) -> dict[str, float | None]:
+    """Return what the sub-words of two vocabularies share, by the names of `measure.SUBWORDS`; None without words.
+
+    source, derived: words and their counts. A sub-word that the tokenizer does not know is never shared.
+    """
+    ours, theirs = (_counts(encoder, words) for words in (source, derived))
+    n, kinds = int(theirs.sum()), int((theirs > 0).sum())
+    unknown = 0
+    if encoder.unknown is not None:
+        unknown, theirs[encoder.unknown] = int(theirs[encoder.unknown]), 0
+    shared = theirs[ours > 0]
+    return {
+        "subword_overlap_percent": 100 * int(shared.sum()) / n if n else None,
+        "subword_type_overlap_percent": 100 * int((shared > 0).sum()) / kinds if kinds else None,
+        "unknown_subwords_percent": 100 * unknown / n if n else None,
+    }
+
+
+def _counts(encoder: Encoder, words: Mapping[str, int]) -> Int64:
+    """Return int64[V]: how often each entry occurs in the running words of a vocabulary."""
+    number = np.arange(len(words) + 1)
+    encoded = encoder.encode(string_array(list(words)), number[:-1].astype(np.int32), number)
+    return subword_counts(encoded, np.fromiter(words.values(), np.int64, len(words)), encoder.size)

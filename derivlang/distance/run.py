@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.names import split_name
 from derivlang.distance.match import LOCAL_WORDS, Family, Match, match, orders_of
-from derivlang.distance.measure import Figures, measure_set, measure_specs
+from derivlang.distance.measure import Encoder, Figures, load_encoder, measure_set, measure_specs
 from derivlang.distance.settings import MatchOptions, StatsOptions
 from derivlang.engine.batches import Source
 from derivlang.engine.engines import check_main, in_processes
@@ -18,9 +18,6 @@ from derivlang.formats.places import located
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.manifest import sets_near
-
-if TYPE_CHECKING:
-    from derivlang.distance.subwords import Encoder
 
 _DOCUMENTS = 1000  # whose orders show Kendall's tau well enough
 
@@ -47,7 +44,8 @@ def run_stats(
             id="usage",
         )
     check_main()
-    given = _Given(replace(request, source=sources[0]), settings, parser, parses, _encoder(settings))
+    encoder = None if settings.tokenizer is None else load_encoder(settings.tokenizer)
+    given = _Given(replace(request, source=sources[0]), settings, parser, parses, encoder)
     languages: Sequence[Any] = pipelines or [located(folder) for folder in sources]
     if settings.workers == 1 or len(languages) == 1:
         return list(given.specs(pipelines) if pipelines else map(given.set, languages))
@@ -85,14 +83,6 @@ class _Given:
         """Return the figures of a language, with its number."""
         number, language = task
         return number, next(self.specs([language])) if isinstance(language, Pipeline) else self.set(language)
-
-
-def _encoder(settings: StatsOptions) -> Encoder | None:
-    if settings.tokenizer is None:
-        return None
-    from derivlang.distance.subwords import load_encoder  # imported late: most calls have no tokenizer
-
-    return load_encoder(settings.tokenizer)
 
 
 def run_match(

@@ -12,13 +12,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from derivlang.core.arrays import lengths_of
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
 from derivlang.core.messages import counted, warn
-from derivlang.grammar.families import Families, head_class
+from derivlang.grammar.families import Families
 from derivlang.grammar.fit import FitSettings, fit
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.order_model import OrderModel
@@ -78,9 +77,8 @@ def build(
     """
     families = with_subtypes(families, recipe.subtypes)
     held = None if held is None else with_subtypes(held, recipe.subtypes)
-    heads = classes_of(families)
     sizes = lengths_of(families.offsets)
-    classes = [name for name in recipe.classes if ((heads == name) & (sizes > 1)).sum() >= FEWEST_HEADS]
+    classes = [name for name in recipe.classes if ((families.classes == name) & (sizes > 1)).sum() >= FEWEST_HEADS]
     if not classes:
         raise DataError(
             f"no head class of {', '.join(recipe.classes)} has {FEWEST_HEADS} heads with dependents",
@@ -108,7 +106,7 @@ def choose(
     strengths = recipe.strengths or STRENGTHS
     shares = (0.0,) if name not in THINNED else SHARES if recipe.thin is None else (recipe.thin,)
     settings = FitSettings(l2=USUAL, factors=FACTORS, most=MOST, dropped=DROPPED)
-    n_held = 0 if held is None else int((classes_of(held) == name).sum())
+    n_held = 0 if held is None else int((held.classes == name).sum())
     if held is None or n_held < FEWEST_HEADS:
         settings = replace(settings, l2=strengths[0] if len(strengths) == 1 else USUAL, thin=shares[0])
         if held is not None and len(strengths) * len(shares) > 1:
@@ -144,11 +142,6 @@ def _said(recipe: GrammarRecipe, used: Mapping[str, FitSettings]) -> str:
     )
 
 
-def classes_of(families: Families) -> NDArray[np.str_]:
-    """Return the head class of each family."""
-    return np.array([head_class(token) for token in families.tokens])[families.members[families.head_places]]
-
-
 @dataclass(frozen=True, slots=True)
 class GrammarScore:
     """Figures of the heads of one class that have a dependent and at most `most` members.
@@ -166,8 +159,7 @@ class GrammarScore:
 def evaluate(model: OrderModel, best: OrderModel, families: Families, name: str, most: int = 7) -> GrammarScore:
     """Return the score of the heads of class `name`. best: the same model under argmax."""
     lengths = lengths_of(families.offsets)
-    of_class = np.array([head_class(token) == name for token in families.tokens])
-    chosen = of_class[families.members[families.head_places]] & (lengths > 1) & (lengths <= most)
+    chosen = (families.classes == name) & (lengths > 1) & (lengths <= most)
     families, lengths = families.take(chosen), lengths[chosen]
     if not len(families):
         return GrammarScore(0, math.nan, math.nan, math.nan)

@@ -27,10 +27,9 @@ import pyarrow as pa
 from derivlang.core.arrays import Int64, lengths_of
 from derivlang.core.errors import DataError
 from derivlang.formats import conllu
-from derivlang.grammar.families import families_of_trees
-from derivlang.grammar.labels import V2_RELATIONS
+from derivlang.grammar.families import V2_RELATIONS, families_of_trees
 from derivlang.grammar.treebank import words_of_tables
-from derivlang.grammar.weights import broken, lines
+from derivlang.grammar.weights import broken, check_number, lines, with_header
 
 FIRST_LINE = "# derivlang counts 1"
 _ROWS = "rows"
@@ -135,27 +134,19 @@ def read(path: Path) -> Counts:
 
     Raises DataError missing-file, encoding, grammar-header (not this format), grammar-line, grammar-cut.
     """
-    rows = lines(path)
-    if next(rows, (0, ""))[1] != FIRST_LINE:
+    found = with_header(path, lines(path), FIRST_LINE)
+    if found is None:
         raise DataError(
             f"the file does not begin with {FIRST_LINE!r}",
             where=f"{path}:1",
             fix="model=… reads counts of a treebank: derivlang grammar count TREEBANK -o FILE",
             id="grammar-header",
         )
-    about: dict[str, str] = {}
+    about, rows = found
     sides: dict[tuple[str, bool], int] = {}
     pairs: dict[tuple[str, str, str], int] = {}
-    n_rows = 0
     for number, line in rows:
         kind, *cells = line.split("\t")
-        if line.startswith("#"):
-            key, colon, value = line.removeprefix("#").partition(":")
-            if not colon:
-                raise broken(path, number, "a header line has no colon")
-            about[key.strip()] = value.strip()
-            continue
-        n_rows += 1
         if kind == "side" and len(cells) == 3:
             *names, before, after = cells
             new = {(names[0], False): before, (names[0], True): after}
@@ -166,14 +157,7 @@ def read(path: Path) -> Counts:
         else:
             what = "a row: side RELATION BEFORE AFTER, or pair HEAD FIRST SECOND COUNT, separated by tabs"
             raise broken(path, number, f"{line[:60]!r} is not {what}")
-    stated_rows = about.pop(_ROWS, None)
-    if stated_rows is not None and stated_rows != str(n_rows):
-        raise DataError(
-            f"the header says {stated_rows or 'no number of'} rows, the file has {n_rows}",
-            where=str(path),
-            fix="the file is truncated or edited: copy it again, or delete the line `# rows` if you edited it",
-            id="grammar-cut",
-        )
+    check_number(path, about, _ROWS, len(rows))
     return Counts(sides, pairs, about)
 
 

@@ -49,53 +49,17 @@ _CHUNK = 1 << 20  # numbers in the largest table of a chunk: 8 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SetStates:
-    """The states of b families, which have d dependents each: one state for each set of dependents.
-
-    array: [2^d + 1, d + 1, 2, b], by place of the set (`Places`), next member and side; the last column is the value of
-    a finished side, the last row is 0 (minus infinity, if they are logarithms).
-    """
-
-    array: NDArray[Any]
-
-    def finished(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return ([2^d, b] the value of each set left of the head, the same right of it)."""
-        d = self.array.shape[1] - 1
-        rank = Places.of(d).rank
-        return self.array[rank, d, 0], self.array[rank, d, 1]
-
-    def before(self, rest: Int64, rows: Int64, side: Int64) -> NDArray[Any]:
-        """Return [d, q]: the value of the state before each member came last in a set `rest`, 0 if it is not in it.
-
-        rest, rows, side: int64[q], set, family and side of each draw.
-        """
-        d = self.array.shape[1] - 1
-        flat, (by_place, by_next, by_side, by_row) = flat_of(self.array)
-        at = Places.of(d).without.take(rest, axis=1)
-        at *= by_place
-        at += (np.arange(d) * by_next)[:, None]
-        at += rows * by_row + side * by_side
-        return flat.take(at)
-
-
-def flat_of(array: NDArray[Any]) -> tuple[NDArray[Any], tuple[int, ...]]:
-    """Return the elements as they stand in memory, and by how many of them neighbours on each axis are apart.
-
-    float[2, 3] in C order   ->   float[6], (3, 1): element [i, j] is element 3 · i + j
-    """
-    return array.ravel(order="K"), tuple(stride // array.itemsize for stride in array.strides)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Chains:
     """The filled tables of b families with d dependents; side 0 is left of the head, side 1 right.
 
-    steps: [d, d + 1, 2, b], the factor of a neighbour by member and next member, or of the end. splits: [2^d, b], the
-    value of each left set. total: [b], their sum. log_scale: [b], log of the factor that scaling removed. All but the
-    last are logarithms, unless `kind` is "sums".
+    states: [2^d + 1, d + 1, 2, b], the value of each state by place of the set (`Places`), next member and side; the
+    last column is the value of a finished side, the last row is 0 (minus infinity, if they are logarithms). steps:
+    [d, d + 1, 2, b], the factor of a neighbour by member and next member, or of the end. splits: [2^d, b], the value of
+    each left set. total: [b], their sum. log_scale: [b], log of the factor that scaling removed. All but the last are
+    logarithms, unless `kind` is "sums".
     """
 
-    states: SetStates
+    states: NDArray[Any]
     steps: NDArray[Any]
     splits: NDArray[Any]
     total: NDArray[Any]
@@ -140,10 +104,11 @@ def chains(local: Local, kind: ChainKind = "sums") -> Chains:
     pair[diagonal, diagonal] = 0
     across = local.across
     head = np.stack([local.before, local.after])  # [2, d, b]
-    following = local.next
-    ends = np.stack([local.to_head, local.last], axis=1)  # [d, 2, b]
+    following, bos, eos = local.next[:d, :d], d + 1, d + 2
+    ends = local.next[:d, [d, eos]]  # [d, 2, b]
+    # Before the dependents and the end of a side stands BOS on the left, the head on the right.
     start = np.empty((d + 1, 2, b))
-    start[:d, 0], start[:d, 1], start[d] = local.first, local.from_head, local.bare
+    start[:, 0], start[:d, 1], start[d, 1] = local.next[bos, : d + 1], local.next[d, :d], local.next[d, eos]
     log_scale = np.zeros(b)
     if kind == "sums":
         top = np.maximum(np.maximum(local.left, local.right), across)
@@ -166,11 +131,11 @@ def chains(local: Local, kind: ChainKind = "sums") -> Chains:
         log_scale += top.sum(axis=0)
     steps = np.empty((d, d + 1, 2, b), following.dtype)
     steps[:, :d], steps[:, d] = following[:, :, None], ends
-    states = SetStates(_filled(pair, steps, start, kind))
+    states = _filled(pair, steps, start, kind)
     split = _across(across, head, d, b)
     split = np.exp(split) if kind == "sums" else split
     times, _, _ = _arithmetic(kind)
-    left, right = states.finished()
+    left, right = states[Places.of(d).rank, d].swapaxes(0, 1)  # [2^d, b] each: the value of each set on either side
     times(split, left, out=split)
     # The right side of set S is 2^d - 1 - S, so the rows of the right side are read from the back.
     times(split, right[::-1], out=split)
@@ -205,25 +170,18 @@ def _filled(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind: 
         if kind == "sums":
             np.einsum("sib,ijb->sjb", values, flat_steps, out=flat[begin:end])
         else:
-            flat[begin:end] = _joined_steps(values, flat_steps, _JOIN[kind])
+            flat[begin:end] = _JOIN[kind].reduce(values[:, :, None] + flat_steps, axis=1)
         times(states[begin:end, :d], inside[begin:end], out=states[begin:end, :d])
     return states
-
-
-def _joined_steps(values: NDArray[Any], steps: NDArray[Any], join: np.ufunc) -> NDArray[Any]:
-    """Return [sets, j, n]: values[sets, i, n] + steps[i, j, n], joined over i."""
-    out: NDArray[Any] = values[:, 0, None] + steps[0]
-    for i in range(1, len(steps)):
-        join(out, values[:, i, None] + steps[i], out=out)
-    return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
     """The sets of d dependents by size, so that sets of one size stand side by side.
 
-    order: int64[2^d], the set at each place; rank: the place of each set. sizes: the end of each size. without:
-    int64[d, 2^d], the place of each set without each member, 2^d if it is not in it: the row of zeros behind all sets.
+    order: int64[2^d], the set at each place; rank, n_members: the place and the size of each set. sizes: the end of
+    each size. without: int64[d, 2^d], the place of each set without each member, 2^d if it is not in it: the row of
+    zeros behind all sets.
     before: int64[2^d, d], for each place and member i the index of the state before i came last, in states
     [2^d + 1, d + 1].
 
@@ -233,6 +191,7 @@ class Places:
 
     order: Int64
     rank: Int64
+    n_members: Int64
     sizes: list[int]
     without: Int64
     before: Int64
@@ -242,14 +201,14 @@ class Places:
     def of(cls, d: int) -> Places:
         everything = np.arange(1 << d)
         bits = 1 << np.arange(d)
-        sizes = (everything[:, None] & bits > 0).sum(axis=1)
-        order = np.argsort(sizes, kind="stable")
+        n_members = (everything[:, None] & bits > 0).sum(axis=1)
+        order = np.argsort(n_members, kind="stable")
         rank = np.empty(1 << d, np.int64)
         rank[order] = everything
         has = (everything & bits[:, None]) > 0
         without = np.where(has, rank[np.where(has, everything ^ bits[:, None], 0)], 1 << d)
         before = without.T[order] * (d + 1) + np.where(has.T[order], np.arange(d), 0)
-        return cls(order, rank, np.cumsum(np.bincount(sizes)).tolist(), without, before)
+        return cls(order, rank, n_members, np.cumsum(np.bincount(n_members)).tolist(), without, before)
 
 
 def _across(across: NDArray[Any], head: NDArray[Any], d: int, b: int) -> NDArray[Any]:
@@ -300,81 +259,38 @@ def draw(tables: Chains, rows: Int64, u: Float) -> NDArray[np.int8]:
     left of the head at place 2, and the right set {1} gives place 3. So all draws take d rounds, one member in each.
     """
     d, q = len(tables.steps), len(rows)
-    left, u = _left_sets(tables, rows, u)
+    left, u = chosen(tables.splits[:, rows], u, tables.kind)
+    line, members, without = np.arange(q), np.arange(d)[:, None], Places.of(d).without
     order = np.full((q, d + 1), d, np.int8)
-    flat_order, line = order.reshape(-1), np.arange(q) * (d + 1)  # line: where each order begins
-    rest, following = left.copy(), np.full(q, d)
-    place = line + _set_sizes(d)[left] - 1
-    side = np.zeros(q, np.int64)
-    steps, (by_member, by_following, by_side, by_row) = flat_of(tables.steps)
-    members = (np.arange(d) * by_member)[:, None]
+    rest, following, side = left.copy(), np.full(q, d), np.zeros(q, np.int64)
+    place = Places.of(d).n_members[left] - 1
+    times, _, _ = _arithmetic(tables.kind)
     for _ in range(d):
         turns = np.flatnonzero(rest == 0)  # the left side is complete: the right one is next
         rest[turns] = (1 << d) - 1 - left[turns]
-        side[turns], following[turns], place[turns] = 1, d, line[turns] + d
-        values = tables.states.before(rest, rows, side)
-        values_of_steps = steps.take(members + (following * by_following + side * by_side + rows * by_row))
-        if tables.kind == "sums":
-            values *= values_of_steps
-            following, u = _chosen(values, u)
-        elif tables.kind == "logs":
-            following, u = _chosen(_from_logs(values + values_of_steps), u)
-        else:
-            following = (values + values_of_steps).argmax(axis=0)
-        flat_order[place] = following
+        side[turns], following[turns], place[turns] = 1, d, d
+        # The state before each member came last in its set, and its step to what follows it.
+        before = tables.states[without[:, rest], members, side, rows]
+        values = times(before, tables.steps[members, following, side, rows])
+        following, u = chosen(values, u, tables.kind)
+        order[line, place] = following
         place -= 1
         rest ^= 1 << following
     return order
 
 
-def _left_sets(tables: Chains, rows: Int64, u: Float) -> tuple[Int64, Float]:
-    """Return (int64[q] the set left of the head of each draw, float64[q] the place in its interval)."""
-    if tables.kind == "best":
-        return tables.splits.argmax(axis=0)[rows], u
-    # As in `sampler.Tables`: a row's width is a power of two, so that the search needs no bounds.
-    splits = _from_logs(tables.splits) if tables.kind == "logs" else tables.splits
-    ends = np.cumsum(splits.T, axis=1)
-    width = ends.shape[1]
-    flat, base = ends.reshape(-1), rows * width
-    total = flat.take(base + (width - 1))
-    index, wanted = base.copy(), u * total
-    step = width // 2
-    # Binary search: `index` moves on by `step` as long as the end of the step is not above `wanted`.
-    while step:
-        index += step * (flat.take(index + (step - 1)) <= wanted)
-        step //= 2
-    bottom = np.where(index > base, flat.take(index - 1), 0.0)
-    return index - base, _within(u, bottom, flat.take(index), total)
-
-
-def _from_logs(values: NDArray[Any]) -> NDArray[Any]:
-    """Return exp of values [options, n], the largest of each column as 1."""
-    return np.asarray(np.exp(values - values.max(axis=0)))
-
-
-def _chosen(values: NDArray[Any], u: Float) -> tuple[Int64, Float]:
+def chosen(values: NDArray[Any], u: Float, kind: ChainKind) -> tuple[Int64, Float]:
     """Return (int64[q] the option of values [options, q] of each draw, float64[q] the place in its interval)."""
-    n, q = values.shape
-    ends = np.zeros((n + 1, q))
-    for option in range(n):
-        np.add(ends[option], values[option], out=ends[option + 1])
+    if kind == "best":
+        return values.argmax(axis=0), u
+    if kind == "logs":
+        values = np.exp(values - values.max(axis=0))  # the largest of each draw is 1
+    n, line = len(values), np.arange(values.shape[1])
+    ends = np.concatenate([np.zeros((1, len(line))), values.cumsum(axis=0)])
     total = ends[n]
     choices = np.minimum((ends[1:] <= u * total).sum(axis=0), n - 1)
-    at, flat = choices * q + np.arange(q), ends.reshape(-1)
-    return choices, _within(u, flat.take(at), flat.take(at + q), total)
-
-
-def _within(u: Float, bottom: Float, top: Float, total: Float) -> Float:
-    """Return the place in the part [bottom, top) of [0, total): [3, 10) of [0, 10) and u = .65  ->  3.5 / 7."""
-    share = top - bottom
+    bottom = ends[choices, line]
+    # The place in the part [bottom, top) of [0, total): [3, 10) of [0, 10) and u = .65  ->  3.5 / 7.
+    share = ends[choices + 1, line] - bottom
     inside = np.divide(u * total - bottom, share, out=np.zeros(len(share)), where=share > 0)
-    return np.clip(inside, 0.0, 1 - 2**-53, out=inside)
-
-
-@cache
-def _set_sizes(d: int) -> Int64:
-    """Return int64[2^d]: the number of members of each set: [0, 1, 1, 2] for d = 2."""
-    out = np.zeros(1, np.int64)
-    for _ in range(d):
-        out = np.concatenate([out, out + 1])
-    return out
+    return choices, np.clip(inside, 0.0, 1 - 2**-53)

@@ -29,7 +29,7 @@ Such a dependent is learnt by itself with its head, under the name of the most f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -41,7 +41,7 @@ from derivlang.core.errors import UsageError
 from derivlang.core.threads import one_thread
 from derivlang.formats.progress import rows_done, stage, steps_done
 from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, indicators, ordered_pairs
-from derivlang.grammar.families import Families, counted_families, dropped, head_class, is_head, plain
+from derivlang.grammar.families import Families, counted_families, dropped, is_head, plain
 from derivlang.grammar.weights import BOS, EOS, PAIRS, PUBLISHED, VIEWS, Float, Weights, views
 
 FEW = 5  # a relation with fewer dependents in a class is borrowed
@@ -59,11 +59,11 @@ def with_borrowed(own: Families, counts: Float, families: Families, name: str) -
     lengths = lengths_of(families.offsets)
     heads = np.repeat(families.head_places, lengths)
     at = np.arange(len(families.members))
-    classes = np.array([head_class(token) if is_head(token) else "" for token in families.tokens])
     labels = [plain(token) for token in families.tokens]
     relations = [label.partition("&")[2].partition(":")[0] for label in labels]
-    inside = (classes == name)[families.members[heads]]
-    own_heads = Counter(families.members[families.head_places][inside[families.head_places]].tolist())
+    of_class = families.classes == name
+    inside = np.repeat(of_class, lengths)
+    own_heads = Counter(families.members[families.head_places][of_class].tolist())
     if not own_heads:
         return own, counts
     usual = families.tokens[min(own_heads, key=lambda code: (-own_heads[code], families.tokens[code]))]
@@ -73,17 +73,12 @@ def with_borrowed(own: Families, counts: Float, families: Families, name: str) -
     pairs = Counter(zip(families.members[others].tolist(), (others < heads[others]).tolist(), strict=True))
     totals = Counter(relations[code] for code in families.members[others].tolist())
     most = SHARE * float(counts.sum())
-    merged: dict[tuple[str, ...], float] = {}
-    for (code, before), count in pairs.items():
-        relation = relations[code]
-        if seen[relation] < FEW:
-            line: tuple[str, ...] = (labels[code], usual) if before else (usual, labels[code])
-            part = count * min(1.0, most / totals[relation])
-            merged[line] = merged.get(line, 0.0) + part
-    for f, count in enumerate(counts.tolist()):
-        line = tuple(own.labels(f))
-        merged[line] = merged.get(line, 0.0) + count
-    return counted_families(merged)
+    borrowed = [
+        ((labels[code], usual) if before else (usual, labels[code]), count * min(1.0, most / totals[relations[code]]))
+        for (code, before), count in pairs.items()
+        if seen[relations[code]] < FEW
+    ]
+    return counted_families([*borrowed, *own.counted(counts)])
 
 
 MOST = 6  # members of the largest training families
@@ -272,14 +267,10 @@ def fit(families: Families, name: str, settings: FitSettings, counts: Float | No
 
 def distinct(families: Families, name: str, counts: Float | None = None) -> tuple[Families, Float]:
     """Return (the families of a class, each label sequence once, sorted by its labels; the count of each)."""
-    of_class = np.array([head_class(token) == name for token in families.tokens])
-    chosen = np.flatnonzero(of_class[families.members[families.head_places]])
-    totals: dict[tuple[str, ...], float] = {}
-    for f in chosen.tolist():
-        labels = tuple(families.labels(f))
-        if 2 <= len(labels) <= MOST_MEMBERS:
-            totals[labels] = totals.get(labels, 0.0) + (1.0 if counts is None else float(counts[f]))
-    return counted_families(totals)
+    sizes = lengths_of(families.offsets)
+    chosen = (families.classes == name) & (sizes > 1) & (sizes <= MOST_MEMBERS)
+    counts = np.ones(len(families)) if counts is None else counts
+    return counted_families(families.take(chosen).counted(counts[chosen]))
 
 
 def _matrix(cells: Int64, used: Int64) -> Any:
@@ -302,14 +293,15 @@ def thinned(families: Families, counts: Float, share: float) -> tuple[Families, 
         raise UsageError(
             f"the share {share:g} must be at least 0 and below 1", fix="use 0 or more, less than 1", id="thin-share"
         )
-    totals: dict[tuple[str, ...], float] = {}
-    for f, count in enumerate(counts.tolist()):
-        labels = families.labels(f)
+    return counted_families(_left_out(families, counts, share))
+
+
+def _left_out(families: Families, counts: Float, share: float) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Yield (labels, count) for each choice of dependents to leave out of each family."""
+    for labels, count in families.counted(counts):
         dependents = [place for place, label in enumerate(labels) if not is_head(label)]
         for n_out in range(len(dependents) + 1 if share else 1):
             part = count * share**n_out * (1 - share) ** (len(dependents) - n_out)
             for out in combinations(dependents, n_out):
-                left = tuple(label for place, label in enumerate(labels) if place not in out)
-                totals[left] = totals.get(left, 0.0) + part
+                yield tuple(label for place, label in enumerate(labels) if place not in out), part
         rows_done(1)
-    return counted_families(totals)

@@ -59,49 +59,24 @@ def arrange(local: Local, labels: Int64, head: int, key: np.uint64, draws: Draws
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tables:
-    """Scores of L labels, as rows that are read at the labels of a line; row b is of a dependent with label b.
+    """Scores of L labels, to be read at the labels of a line.
 
-    left, right: the pairs with a dependent that stands behind, on the same side. lead_left, lead_right: the same, for
-    one that stands ahead, less that. across_right, across_left: the pairs with one on the other side, right or left.
-    into, out_of: the neighbours before and behind; BOS, the head and EOS are the labels L, L + 1 and L + 2. following:
-    float64[(L + 3)²], all neighbours. before, after: the pair with the head.
+    left, right, across: float64[L, L], by the label that stands ahead and the one behind: of pairs on one side of the
+    head, and with the head between them. following: float64[L + 3, L + 3], neighbours; the head, BOS and EOS are the
+    labels L, L + 1 and L + 2. before, after: float64[L], the pair with the head.
     """
 
-    left: list[Float]
-    right: list[Float]
-    lead_left: list[Float]
-    lead_right: list[Float]
-    across_right: list[Float]
-    across_left: list[Float]
-    into: list[Float]
-    out_of: list[Float]
+    left: Float
+    right: Float
+    across: Float
     following: Float
-    before: list[float]
-    after: list[float]
+    before: Float
+    after: Float
 
     @classmethod
     def of(cls, local: Local) -> _Tables:
-        n = local.n_dependents
-        bos, head, eos = n, n + 1, n + 2
-        following = np.zeros((n + 3, n + 3))
-        following[:n, :n] = local.next[..., 0]
-        following[bos, :n], following[:n, eos] = local.first[:, 0], local.last[:, 0]
-        following[:n, head], following[head, :n] = local.to_head[:, 0], local.from_head[:, 0]
-        following[bos, head], following[head, eos] = local.bare[:, 0]
-        left, right, across = (table[..., 0] for table in (local.left, local.right, local.across))
-        return cls(
-            _rows(left),
-            _rows(right),
-            _rows(left.T - left),
-            _rows(right.T - right),
-            _rows(across),
-            _rows(across.T),
-            _rows(following.T),
-            _rows(following),
-            following.reshape(-1),
-            local.before[:, 0].tolist(),
-            local.after[:, 0].tolist(),
-        )
+        tables = (local.left, local.right, local.across, local.next, local.before, local.after)
+        return cls(*(table[..., 0] for table in tables))
 
     def gaps(self, labels: Int64, n_left: int, me: int) -> Float:
         """Return float64[m + 2]: the score of a dependent with label `me` at each gap of a line, from the left.
@@ -109,45 +84,32 @@ class _Tables:
         labels: int64[m + 3], of the line; n_left of its m dependents are left of the head.
         """
         left, right = labels[1 : n_left + 1], labels[n_left + 2 : -1]
-        out = np.empty(len(labels) - 1)
-        on_left, on_right = out[: n_left + 1], out[n_left + 1 :]
-        _chain(self.lead_left[me], self.left[me], left, on_left)
-        on_left += self.before[me]
-        on_left += np.add.reduce(self.across_right[me].take(right))
-        _chain(self.lead_right[me], self.right[me], right, on_right)
-        on_right += self.after[me]
-        on_right += np.add.reduce(self.across_left[me].take(left))
+        on_left = _chain(self.left, left, me) + self.before[me] + self.across[me, right].sum()
+        on_right = _chain(self.right, right, me) + self.after[me] + self.across[left, me].sum()
         # The one before the gap and `me` become neighbours, `me` and the one behind it too; those two are no longer.
         before, behind = labels[:-1], labels[1:]
-        out += self.into[me].take(before)
-        out += self.out_of[me].take(behind)
-        out -= self.following.take(before * len(self.into[me]) + behind)
-        return out
+        out = np.concatenate([on_left, on_right]) + self.following[before, me] + self.following[me, behind]
+        return np.asarray(out - self.following[before, behind])
 
 
-def _rows(table: Float) -> list[Float]:
-    return list(np.ascontiguousarray(table))
+def _chain(pairs: Float, side: Int64, me: int) -> Float:
+    """Return float64[len(side) + 1]: the pairs of a dependent with the members of its side at each gap.
 
-
-def _chain(lead: Float, behind: Float, side: Int64, out: Float) -> None:
-    """Write the pairs of a dependent with the members of its side at each gap, float64[len(side) + 1].
-
-    lead, behind: float64[L], by label of a member: its score before the dependent less behind it; behind it.
+    At the first gap all of them stand behind it; at each later one, one more of them stands ahead of it.
     """
-    out[0] = 0.0
-    np.add.accumulate(lead.take(side), out=out[1:])
-    out += np.add.reduce(behind.take(side))
+    ahead, behind = pairs[side, me], pairs[me, side]
+    return np.asarray(np.append(0.0, np.cumsum(ahead - behind)) + behind.sum())
 
 
 def _line(local: Local, labels: Int64, head: int, sweeps: int, u: Float, best: bool) -> tuple[Int64, Int64]:
     """Return the dependents left of the head and those right of it, in their new order. u: one draw per step.
 
-    The line holds dependents, and d for BOS, d + 1 for the head and d + 2 for EOS. So gap g lies between the places g
+    The line holds dependents, and d for the head, d + 1 for BOS and d + 2 for EOS. So gap g lies between the places g
     and g + 1, and a dependent at gap g gets the place g + 1.
     """
     d, tables = len(labels), _Tables.of(local)
     label_of, my_label = np.append(labels, local.n_dependents + np.arange(3)), labels.tolist()
-    line = np.append(d + np.arange(3), np.zeros(d, np.int64))
+    line = np.append(d + np.array([1, 0, 2]), np.zeros(d, np.int64))
     n_left, size = 0, 3
     draws = iter(u.tolist())
     for turn in range(1 + sweeps):

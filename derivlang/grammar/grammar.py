@@ -12,22 +12,49 @@
 A line of weights has a kind, the first label, then `second=weight` for each second label; HI separates its first labels
 by spaces. Lines are sorted and weights have two decimals, so the same grammar gives the same bytes. `sha256` is the
 hash of all other lines; shipped grammars have none.
+
+load_grammar: a shipped grammar by its name, or a file by its path.
+
+fr                       shipped with derivlang
+my.grammar.tsv           derivlang's own format
+DIR/fr                   DIR/fr@N.orm.gz and DIR/fr@V.orm.gz, whichever exist
+DIR/fr@V.orm.gz          one head class
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import DataError
-from derivlang.grammar.sequences import SHORTEST
-from derivlang.grammar.weights import KINDS, LARGEST, LONGEST_SEQUENCE, VIEWS, Features, Weights, broken, lines
+from derivlang.core.errors import DataError, UsageError, unknown
+from derivlang.core.spec_files import Named, Parts
+from derivlang.formats.places import is_path, once_per_version
+from derivlang.grammar import counts
+from derivlang.grammar.counts import Counts
+from derivlang.grammar.enumerate_orders import SHORTEST
+from derivlang.grammar.weights import (
+    KINDS,
+    LARGEST,
+    LONGEST_SEQUENCE,
+    ORM_SUFFIXES,
+    VIEWS,
+    Features,
+    Weights,
+    broken,
+    check_number,
+    head_class_of,
+    language_of,
+    lines,
+    read_weights,
+    with_header,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,25 +134,20 @@ def read_grammar(path: Path) -> Grammar:
     Raises DataError missing-file, encoding, grammar-header (not this format, no labels), grammar-line, grammar-cut,
     grammar-changed.
     """
-    numbered_lines = list(lines(path))
-    rows = iter(numbered_lines)
-    if next(rows, (0, ""))[1] != FIRST_LINE:
+    every = list(lines(path))
+    found = with_header(path, iter(every), FIRST_LINE)
+    if found is None:
         raise DataError(
             f"this is not a grammar: the first line of one is {FIRST_LINE!r}",
             where=f"{path}:1",
             fix='name a published model like fr@V.orm.gz; for counts of a treebank write syn:FILE:model="side=0.75"',
             id="grammar-header",
         )
-    about: dict[str, str] = {}
+    about, rows = found
     sections: dict[str, Features] = {}
     current: Features | None = None
     for number, line in rows:
-        if line.startswith("#"):
-            key, colon, value = line.removeprefix("#").partition(":")
-            if not colon:
-                raise broken(path, number, "a header line has no colon")
-            about[key.strip()] = value.strip()
-        elif line.startswith("class\t"):
+        if line.startswith("class\t"):
             name = line.removeprefix("class\t")
             if name in sections or not name.isupper():
                 raise broken(path, number, f"{name!r} is not a head class, or comes twice")
@@ -144,16 +166,9 @@ def read_grammar(path: Path) -> Grammar:
     if not sections:
         raise DataError("the file has no section `class`", where=str(path), id="grammar-header")
     language = about.pop("language", "")
-    told, there = about.pop(_WEIGHTS, ""), sum(len(row) for section in sections.values() for row in section.values())
-    if told and told != str(there):
-        raise DataError(
-            f"the header says {told} weights, the file has {there}",
-            where=str(path),
-            fix="the file is truncated or edited: copy it again, or delete the line `# weights` if you edited it",
-            id="grammar-cut",
-        )
+    check_number(path, about, _WEIGHTS, sum(len(row) for section in sections.values() for row in section.values()))
     digest = about.pop(_HASH, "")
-    if digest and digest != _hash_of([line for _, line in numbered_lines if not line.startswith(f"# {_HASH}:")]):
+    if digest and digest != _hash_of([line for _, line in every if not line.startswith(f"# {_HASH}:")]):
         raise DataError(
             "the content has changed since the file was written",
             where=str(path),
@@ -194,3 +209,116 @@ def _add_line(features: Features, path: Path, number: int, line: str) -> None:
         row[last] = weight
     if len(row) < n_weights:
         raise broken(path, number, "a weight is given twice")
+
+
+SUFFIX = ".grammar.tsv"
+COUNTS = ".counts.tsv"  # beside each shipped grammar
+
+
+@cache
+def shipped() -> dict[str, Path]:
+    """Return the files of the shipped grammars by name (`fr`)."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "grammars", package.parent / "grammars"):  # installed; a checkout
+        grammars = {path.name.removesuffix(SUFFIX): path for path in sorted(folder.glob(f"*{SUFFIX}"))}
+        if grammars:
+            return grammars
+    return {}
+
+
+def grammar_parts(value: str) -> Parts:
+    """Return the parts of a value that names grammars: fr@N~my.tsv -> (fr, @N~), (my.tsv, "").
+
+    A head class is in capitals, so that fr@V.orm.gz is a file. Raise UsageError for a part without a name.
+    """
+    parts = []
+    texts = value.split("~")
+    for number, part in enumerate(texts):
+        name, at, head_class = part.rpartition("@")
+        if not part or (at and not (name and head_class)):
+            raise UsageError(
+                f"syn: {value!r} names no grammar in {part!r}",
+                fix="write syn:fr, syn:fr@N or syn:fr@N~hi@V",
+                id="bad-value",
+            )
+        if not (at and head_class.isupper() and (name in shipped() or not is_path(part, "file"))):
+            name, at, head_class = part, "", ""
+        parts.append((name, at + head_class + ("~" if number < len(texts) - 1 else "")))
+    return tuple(parts)
+
+
+def grammar_files(path: str) -> tuple[str, ...]:
+    """Return the files that the path of a grammar stands for: a pair of .orm files, one a head class, or itself."""
+    pair = {} if is_path(path, "file") else files_of_pair(Path(path))
+    return tuple(map(str, pair.values())) or (path,)
+
+
+def load_grammar(name_or_path: str | os.PathLike[str], *, where: str | None = None) -> Grammar:
+    """Return a grammar by name or path, the same object until a file changes. where: its option, for messages.
+
+    The name of a shipped grammar comes before a file of that name: ./fr is the file.
+
+    Raises UsageError unknown-grammar, grammar-name; DataError missing-file, grammar-line, grammar-header.
+    """
+    text = os.fspath(name_or_path)
+    path, names = Path(text), shipped()
+    if text in names:
+        return _grammar(str(names[text]))
+    if is_path(text, "file"):
+        return _orm({head_class_of(path): path}) if path.name.endswith(ORM_SUFFIXES) else _grammar(text)
+    if pair := files_of_pair(path):
+        return _orm(pair)
+    raise _unknown(text, where)
+
+
+def load_counts(name_or_path: str | os.PathLike[str], *, where: str | None = None) -> Counts:
+    """Return the counts of a shipped grammar's language, or of a file. where: as of `load_grammar`.
+
+    Raises UsageError unknown-grammar; DataError as `counts.read`.
+    """
+    text = os.fspath(name_or_path)
+    if text in shipped():
+        return _counts(str(shipped()[text].with_name(f"{text}{COUNTS}")))
+    if is_path(text, "file"):
+        return _counts(text)
+    raise _unknown(text, where)
+
+
+def _unknown(text: str, where: str | None) -> UsageError:
+    """Return the error for a text that is neither a shipped grammar nor a file."""
+    names = shipped()
+    if "/" in text or os.sep in text or text.endswith((*ORM_SUFFIXES, SUFFIX, ".tsv")):
+        return UsageError(
+            f"there is no grammar file {text}",
+            where=where,
+            fix=f"give a name ({', '.join(names)}) or the path of a .tsv or .orm file",
+            id="unknown-grammar",
+        )
+    return unknown("grammar", text, names, fix="`derivlang grammar ls` lists them; a path works too")
+
+
+def files_of_pair(prefix: Path) -> dict[str, Path]:
+    """Return the .orm files that a prefix names, by head class: {"V": DIR/fr@V.orm.gz}; {} if there are none."""
+    return {
+        name: file
+        for name in ("N", "V")
+        for suffix in ORM_SUFFIXES
+        if is_path(file := Path(f"{prefix}@{name}{suffix}"), "file")
+    }
+
+
+def _orm(paths: dict[str, Path]) -> Grammar:
+    first = next(iter(paths.values()))
+    return _of_weights(language_of(first), tuple((name, _weights(str(path))) for name, path in paths.items()))
+
+
+@lru_cache(maxsize=16)
+def _of_weights(language: str, weights: tuple[tuple[str, Weights], ...]) -> Grammar:
+    return Grammar(language, "", "v1", dict(weights), {"format": "orm"})
+
+
+_grammar = once_per_version(read_grammar)
+_counts = once_per_version(counts.read)
+_weights = once_per_version(read_weights)
+GRAMMARS = Named(shipped, grammar_parts, grammar_files)
+SUBSTRATES = Named(lambda: [*shipped(), "none"], paths=grammar_files)

@@ -7,11 +7,20 @@ A draw is a function of the family's labels in surface order, its key and the pa
 draw(key, 0) / 2^64 goes through the inverse distribution. (Rounding may differ if u is within 1e-15 of a border.)
 
 - Up to `exact.MOST_DEPENDENTS` dependents the distribution is exact.
-- HI features (`.orm` files) count up to `sequences.MOST_MEMBERS` members, by enumeration; larger families ignore them.
+- HI features (`.orm` files) count up to `enumerate_orders.MOST_WITH_HI` members, by enumeration, not in larger ones.
 - Larger families than that are sampled (`gibbs`).
 
 `argmax` gives the most probable order. Among equally probable orders (to 1e-6 in log) it gives the one that keeps the
 most pairs in surface order.
+
+Sampler: one order for each of many families, drawn or (under argmax) the most probable one.
+
+Where a family's order comes from:
+
+    its size                                     its order comes from
+    2 to 5 members                               the cumulative probabilities of all its orders
+    up to `exact.MOST_DEPENDENTS` dependents     its distribution (`exact`, or all orders for HI)
+    more dependents                              Gibbs sampling (`gibbs`)
 """
 
 from __future__ import annotations
@@ -20,20 +29,23 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Bool, Int32, Int64, lengths_of
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, lengths_of, positions
 from derivlang.core.errors import UsageError
-from derivlang.core.keys import Draws
+from derivlang.core.keys import Draws, fractions
 from derivlang.core.threads import one_thread
-from derivlang.grammar import exact
-from derivlang.grammar.enumerate_orders import MOST_MEMBERS, Local, all_orders, score, to_dependents
+from derivlang.grammar import exact, gibbs
+from derivlang.grammar.enumerate_orders import MOST_MEMBERS, Local, all_orders, score, to_dependents, to_members
 from derivlang.grammar.families import Families, head_class
 from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.sampler import Sampler
-from derivlang.grammar.scores import Component, Scores
+from derivlang.grammar.scores import Component, SameSize, Scores
 from derivlang.grammar.weights import Float
 
+_SMALL = 5  # members of a family whose orders are drawn by thresholds
+_AT_ONCE = 1 << 14  # draws at a time for these families
+_ENUMERATED = 16  # and for larger ones whose orders are all listed: 59,049 numbers each for sequences of five
 _COLDEST = 1e-6  # below this temperature, scores overflow
 
 
@@ -116,18 +128,15 @@ class OrderModel:
 
         0 where no model applies; nan for families too large for exact probabilities.
         """
-        numbers, classes = self._numbered(families)
-        lengths = lengths_of(families.offsets)
         out = np.zeros(len(families))
-        out[(classes >= 0) & (lengths > exact.MOST_DEPENDENTS + 1)] = np.nan
-        for n, chunk in _chunks(lengths, classes):
+        out[self.modelled(families) & (lengths_of(families.offsets) > exact.MOST_DEPENDENTS + 1)] = np.nan
+        for chunk, some in self._chunks(families):
+            local, n = self._scores.local(some), len(some.labels)
             index = families.offsets[chunk] + np.arange(n)[:, None]
-            rows, heads = numbers[index], families.head_places[chunk] - families.offsets[chunk]
-            local = self._scores.local(rows, heads, classes[chunk])
-            wanted = to_dependents(orders[index].T.astype(np.int8), heads)
-            if self._scores.needs_all_orders(n, classes[chunk]):
+            wanted = to_dependents(orders[index].T.astype(np.int8), some.heads)
+            if self._scores.needs_all_orders(some):
                 for f in range(len(chunk)):
-                    every = self._scores.of_all_orders(local.take([f]), rows[:, [f]], heads[[f]], classes[chunk[[f]]])
+                    every = self._scores.of_all_orders(local.take([f]), some.take(np.array([f])))
                     at = (all_orders(n) == wanted[f]).all(axis=1).argmax()
                     out[chunk[f]] = every[0, at] - _log_sum(every[0])
             else:
@@ -140,10 +149,8 @@ class OrderModel:
         Families without a model, or too large for exact probabilities, are left out; HI is ignored. For the sum over
         the orders that meet a condition, rule the other orders out in the scores and call `exact.log_z`.
         """
-        numbers, classes = self._numbered(families)
-        for n, chunk in _chunks(lengths_of(families.offsets), classes):
-            rows = numbers[families.offsets[chunk] + np.arange(n)[:, None]]
-            local = self._scores.local(rows, families.head_places[chunk] - families.offsets[chunk], classes[chunk])
+        for chunk, some in self._chunks(families):
+            local = self._scores.local(some)
             yield chunk, local, exact.log_z(local)
 
     @one_thread()
@@ -164,11 +171,11 @@ class OrderModel:
             raise UsageError(
                 f"{n} members have too many orders to list", fix=f"give at most {MOST_MEMBERS}", id="family-size"
             )
-        orders, heads, rows = all_orders(n), families.head_places, numbers[:, None]
-        local = self._scores.local(rows, heads, classes)
-        wanted = to_dependents(orders, heads)
-        if self._scores.needs_all_orders(n, classes):
-            every = self._scores.of_all_orders(local, rows, heads, classes)[0]
+        one = SameSize(numbers[:, None], families.head_places, classes)
+        orders, local = all_orders(n), self._scores.local(one)
+        wanted = to_dependents(orders, one.heads)
+        if self._scores.needs_all_orders(one):
+            every = self._scores.of_all_orders(local, one)[0]
             digits = n ** np.arange(n - 1, -1, -1)  # an order as a number, [2, 0, 1] -> 201 in base n, to find it
             scores = every[np.searchsorted(orders @ digits, wanted @ digits)]
         else:
@@ -180,16 +187,118 @@ class OrderModel:
         numbers, classes = self._scores.numbers(families.tokens)
         return numbers.take(families.members), classes.take(families.members.take(families.head_places))
 
-
-def _chunks(lengths: Int64, classes: Int32) -> Iterator[tuple[int, Int64]]:
-    """Yield (n, numbers of families of n members) of the families with a model and exact probabilities."""
-    chosen = (classes >= 0) & (lengths > 1) & (lengths <= exact.MOST_DEPENDENTS + 1)
-    for n in np.unique(lengths[chosen]).tolist():
-        at = np.flatnonzero(chosen & (lengths == n))
-        for chunk in np.array_split(at, -(-len(at) // exact.chunk_size(n - 1))):
-            yield n, chunk
+    def _chunks(self, families: Families) -> Iterator[tuple[Int64, SameSize]]:
+        """Yield (the numbers of some families, these): of one size, with a model and exact probabilities."""
+        numbers, classes = self._numbered(families)
+        lengths = lengths_of(families.offsets)
+        chosen = (classes >= 0) & (lengths > 1) & (lengths <= exact.MOST_DEPENDENTS + 1)
+        for n in np.unique(lengths[chosen]).tolist():
+            at = np.flatnonzero(chosen & (lengths == n))
+            for chunk in np.array_split(at, -(-len(at) // exact.chunk_size(n - 1))):
+                begins = families.offsets[chunk]
+                rows = numbers[begins + np.arange(n)[:, None]]
+                yield chunk, SameSize(rows, families.head_places[chunk] - begins, classes[chunk])
 
 
 def _log_sum(scores: Float) -> float:
     top = scores.max()
     return float(top + np.log(np.exp(scores - top).sum()))
+
+
+class Sampler:
+    """Orders of families under some scores. best: the most probable order."""
+
+    def __init__(self, scores: Scores, *, best: bool) -> None:
+        self._scores, self._best = scores, best
+
+    def draw(self, families: Families, labels: Int32, classes: Int32, draws: Draws) -> Int32:
+        """Return int32[M]: which member of its family stands at each derived position.
+
+        labels: int32[M], label number of each member. classes: int32[F], -1 for families that stay as they are.
+        """
+        lengths = lengths_of(families.offsets)
+        starts = families.offsets[:-1]
+        out = positions(families.offsets)
+        modelled = classes >= 0
+        heads = families.head_places - starts
+        random = draws.draw(families.keys, np.zeros(len(families), np.int64))
+        for n in np.unique(lengths[modelled & (lengths > 1)]).tolist():
+            at = np.flatnonzero(modelled & (lengths == n))
+            places = starts[at] + np.arange(n)[:, None]
+            some = SameSize(labels[places], heads[at], classes[at])
+            if n <= exact.MOST_DEPENDENTS + 1:
+                orders = self._drawn(some, random[at])
+            else:
+                keys = families.keys[at]
+                orders = np.stack([self._large_order(some, f, key, draws) for f, key in enumerate(keys)])
+            out[places] = orders.T
+        return out
+
+    def _drawn(self, families: SameSize, random: UInt64) -> NDArray[np.int8]:
+        """Return orders int8[K, n] of families that are not large. random: uint64[K], their draws."""
+        n, needs_all = len(families.labels), self._scores.needs_all_orders(families)
+        first, index = _distinct(families.labels)
+        out = np.empty((len(index), n), np.int8)
+        size = _AT_ONCE if n <= _SMALL else _ENUMERATED if needs_all else exact.chunk_size(n - 1)
+        by_family = np.argsort(index, kind="stable")
+        for begin in range(0, len(index), size):
+            chunk = by_family[begin : begin + size]
+            which, rows = np.unique(index[chunk], return_inverse=True)
+            orders = self._orders(families.take(first[which]), rows, random[chunk])
+            out[chunk] = to_members(orders, families.heads[chunk])
+        return out
+
+    def _orders(self, families: SameSize, rows: Int64, random: UInt64) -> NDArray[np.int8]:
+        """Return orders int8[q, n] of dependents and head.
+
+        rows: int64[q], the family of each draw. random: uint64[q], the draws.
+        """
+        n, local = len(families.labels), self._scores.local(families)
+        if self._best:
+            local = local.with_ties_broken(families.heads)
+        if n <= _SMALL or self._scores.needs_all_orders(families):
+            scores = self._scores.of_all_orders(local, families)
+            if self._best:
+                number = scores.argmax(axis=1)[rows]
+            elif n <= _SMALL:
+                number = _by_thresholds(scores, rows, random)
+            else:
+                number, _ = exact.chosen(scores[rows].T, fractions(random), "logs")
+            return np.asarray(all_orders(n)[number])
+        if self._best:
+            return exact.draw(exact.chains(local, "best"), rows, fractions(random))
+        return exact.draw_orders(local, rows, fractions(random))
+
+    def _large_order(self, families: SameSize, f: int, key: np.uint64, draws: Draws) -> Int32:
+        """Return int32[n]: the order of family f, too large for exact tables."""
+        labels, head = families.labels[:, f], int(families.heads[f])
+        distinct, numbers = np.unique(np.delete(labels, head), return_inverse=True)
+        rows = np.append(distinct, labels[head])[:, None]
+        local = self._scores.local(SameSize(rows, np.array([len(distinct)]), families.classes[[f]]))
+        return gibbs.arrange(local, numbers, head, key, draws, best=self._best)
+
+
+def _distinct(labels: Int32) -> tuple[Int64, Int64]:
+    """Return (int64[D] a family of each kind, int64[K] the kind of each): families with the same labels int32[n, K].
+
+    Families [a, b, a] -> [0, 1], [0, 1, 0].
+    """
+    rows = pa.py_buffer(np.ascontiguousarray(labels.T))
+    kinds = pa.Array.from_buffers(pa.binary(4 * len(labels)), labels.shape[1], [None, rows])
+    index = kinds.dictionary_encode().indices.to_numpy().astype(np.int64)
+    return np.unique(index, return_index=True)[1], index
+
+
+def _by_thresholds(scores: Float, rows: Int64, random: UInt64) -> Int64:
+    """Return int64[q]: the order of each draw. scores: float64[b, n!]. rows: int64[q]. random: uint64[q].
+
+    The cumulative probabilities of a family's orders are whole numbers of 2^-32, so a probability is right to 2.4e-10.
+    The number of those that are at most the upper 32 bits of the draw is the number of the order:
+
+        three orders with probabilities .5, .25, .25:  thresholds .5 .75;  u = .6 -> order 1
+    """
+    ends = np.exp(scores - scores.max(axis=1, keepdims=True)).cumsum(axis=1)
+    ends *= 2.0**32 / ends[:, -1:]
+    thresholds = np.minimum(ends[:, :-1], 2**32 - 1).astype(np.uint32)
+    u = (random >> np.uint64(32)).astype(np.uint32)
+    return np.asarray((thresholds[rows] <= u[:, None]).sum(axis=1))

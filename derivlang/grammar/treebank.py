@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int32, Int64, offsets_of
+from derivlang.core.arrays import Int32, Int64, offsets_of, positions
 from derivlang.core.errors import DataError, unknown
 from derivlang.formats import conllu
-from derivlang.grammar.families import DEMONSTRATIVE, NONE, Families, families_of_trees, marked, named
-from derivlang.grammar.labels import old_labels
+from derivlang.grammar.families import DEMONSTRATIVE, NONE, Families, families_of_trees, marked, named, old_labels
 
 
 def families_of_tables(tables: Iterable[pa.Table], *, punct: bool = False, own: bool = False) -> tuple[Families, int]:
@@ -139,5 +138,4 @@ def joined(*parts: Families) -> Families:
 
 def as_they_stand(families: Families) -> Int32:
     """Return int32[M]: the present order of each family, sizes [2, 3] -> [0, 1, 0, 1, 2]."""
-    starts = np.repeat(families.offsets[:-1], np.diff(families.offsets))
-    return (np.arange(len(families.members)) - starts).astype(np.int32)
+    return positions(families.offsets)

@@ -18,7 +18,7 @@ Files `.orm` have the published order models (gdtreebank, Wang and Eisner 2016),
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -63,25 +63,17 @@ def views(token: str, n_views: int) -> tuple[str, ...]:
 
 
 _FINE = 4  # the bit of a shape that says that the label has a subtype
-_SHAPES = 8
 
 
-def _view_of(shapes: Collection[int], n_views: int) -> int:
-    """Return the view of a feature from the shapes of its labels (`_shape`).
+def _views_of(shapes: NDArray[np.int64], n_views: int) -> NDArray[np.int64]:
+    """Return int64[n]: the view of each feature from the shapes of its labels (`_shape`), int64[n, labels].
 
     BOS and EOS (0) take the view of the other label: [0, 2] -> 1, `tag`. One subtype makes the feature fine: of five
     views, [1, 1 | _FINE] -> 3, `fine joint`. A tag has no subtype, so `tag` is never fine.
     """
-    kind = max(shape & 3 for shape in shapes)
-    if n_views > PUBLISHED and kind != 2 and any(shape & _FINE for shape in shapes):
-        return PUBLISHED if kind == 1 else PUBLISHED + 1
-    return max(kind - 1, 0)
-
-
-@cache
-def _views_of_shapes(n_views: int) -> NDArray[np.int64]:
-    """Return int64[8, 8]: the view of a feature of two labels, by their shapes."""
-    return np.array([[_view_of((a, b), n_views) for b in range(_SHAPES)] for a in range(_SHAPES)])
+    kind = (shapes & 3).max(axis=1)
+    fine = (shapes & _FINE).any(axis=1) & (kind != 2) & (n_views > PUBLISHED)
+    return np.where(fine, np.where(kind == 1, PUBLISHED, PUBLISHED + 1), np.maximum(kind - 1, 0))
 
 
 @cache
@@ -132,7 +124,7 @@ class Weights:
         labels = np.stack([np.repeat(first_of_row, size), np.array(seconds, np.int64)], axis=1)
         names = list(numbers)
         shapes = np.array([_shape(name) for name in names], np.int64)[labels]
-        view = _views_of_shapes(n_views)[shapes[:, 0], shapes[:, 1]]
+        view = _views_of(shapes, n_views)
         codes, pairs = [], []
         for v in range(n_views):
             mine = view == v
@@ -152,9 +144,14 @@ class Weights:
             for kind, first, second in np.argwhere(self.pairs[view]).tolist():
                 out.append((PAIRS[kind], (names[first], names[second]), float(self.pairs[view][kind, first, second])))
         out += [("HI", tokens, weight) for tokens, weight in self.sequences.items()]
-        return sorted(
-            out, key=lambda f: (_NUMBERS[f[0]], _view_of([_shape(token) for token in f[1]], len(self.codes)), f[1])
-        )
+        n_views = len(self.codes)
+
+        def place(feature: Feature) -> tuple[int, int, tuple[str, ...]]:
+            kind, labels, _ = feature
+            shapes = np.array([[_shape(label) for label in labels]], np.int64)
+            return _NUMBERS[kind], int(_views_of(shapes, n_views)[0]), labels
+
+        return sorted(out, key=place)
 
     def digest(self) -> bytes:
         """Return a hash of all weights, independent of the order in which they were read."""
@@ -176,7 +173,7 @@ class Weights:
         return len(self.codes) > PUBLISHED and views(token, len(VIEWS))[-1] in self.codes[-1]
 
     def choose(self, candidates: list[str]) -> str:
-        """Return the best name for a label with several names (`labels.candidates`), the preferred one first.
+        """Return the best name for a label with several names (`families.candidates`), the preferred one first.
 
         It is the first candidate with weights of its own (view `joint`), else the first whose relation has weights
         (view `relation`), else the first candidate. A candidate with a subtype is looked up in the fine views.
@@ -243,6 +240,40 @@ def _features(path: Path) -> Features:
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (number from 1, text) of each line of a plain or compressed file. Raises DataError encoding."""
     yield from enumerate(utf8_text(path).splitlines(), 1)
+
+
+def with_header(
+    path: Path, rows: Iterator[tuple[int, str]], first_line: str
+) -> tuple[dict[str, str], list[tuple[int, str]]] | None:
+    """Return (the header, the other lines with their numbers) of the lines of a file, None if the first is another one.
+
+    A header line is `# key: value`. Raises DataError grammar-line for one without a colon.
+    """
+    if next(rows, (0, ""))[1] != first_line:
+        return None
+    about: dict[str, str] = {}
+    others = []
+    for number, line in rows:
+        if not line.startswith("#"):
+            others.append((number, line))
+            continue
+        key, colon, value = line.removeprefix("#").partition(":")
+        if not colon:
+            raise broken(path, number, "a header line has no colon")
+        about[key.strip()] = value.strip()
+    return about, others
+
+
+def check_number(path: Path, about: dict[str, str], what: str, there: int) -> None:
+    """Take a number out of the header. Raises DataError grammar-cut if it is there and differs from what is there."""
+    stated = about.pop(what, None)
+    if stated is not None and stated != str(there):
+        raise DataError(
+            f"the header says {stated or 'no number of'} {what}, the file has {there}",
+            where=str(path),
+            fix=f"the file is truncated or edited: copy it again, or delete the line `# {what}` if you edited it",
+            id="grammar-cut",
+        )
 
 
 def broken(path: Path, number: int, what: str) -> DataError:

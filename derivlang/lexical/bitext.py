@@ -6,7 +6,7 @@
 Each writer takes the pairs of one row group at a time. With a tokenizer of each side, `PairEncoder` gives their
 sub-words and gold links:
 
-    links of words (i, j)  ->  links of their sub-words, `each` to each or `all` to all (subwords.py)
+    links of words (i, j)  ->  links of their sub-words, `each` to each or `all` to all (encoding.py)
 
 A word and its transliteration have equally many sub-words under a tokenizer and its twin, and the k-th is linked to the
 k-th, as in a word that stays as it is under one tokenizer. Otherwise (a dictionary exchanged words, or the second
@@ -29,10 +29,9 @@ from derivlang.core import arrow
 from derivlang.core.arrays import Bool, Int64, UInt64
 from derivlang.core.arrow import decoded, list_array, scalar, to_arrow, to_numpy
 from derivlang.core.errors import UsageError
-from derivlang.lexical.encoding import Encoded, SubwordEncoder
+from derivlang.lexical.encoding import Encoded, SubwordEncoder, lift_links, lift_offsets
 from derivlang.lexical.segments import GoldLinks
 from derivlang.lexical.settings import PairFormat
-from derivlang.lexical.subwords import lift_links, lift_offsets
 from derivlang.lexical.tokenizer import Tokenizer, require_source
 from derivlang.lexical.twin_folder import check_twin
 from derivlang.pipeline import Pipeline
@@ -92,10 +91,8 @@ def files_of(out: Path, kind: PairFormat) -> list[Path]:
 
 def open_writer(streams: Sequence[BinaryIO], kind: PairFormat, ends: ExitStack, *, subwords: bool = False) -> Writer:
     """Return the writer of a format. streams: of `files_of`. ends: closed before them, also after an error."""
-    if kind == "text":
-        return _Text(*streams)
-    if kind == "pharaoh":
-        return _Pharaoh(streams[0])
+    if kind != "parquet":
+        return _Lines(streams)
     writer = _Parquet(streams[0], subwords)
     ends.callback(writer.abandon)
     return writer
@@ -122,29 +119,18 @@ def link_lines(pairs: Pairs) -> list[str]:
     return texts
 
 
-def _encoded(rows: list[str]) -> bytes:
-    return "".join(f"{row}\n" for row in rows).encode()
+class _Lines:
+    """Writes the lines of both sides and of the links, or with one stream of the links only."""
 
-
-class _Text:
-    def __init__(self, source: BinaryIO, derived: BinaryIO, links: BinaryIO):
-        self._sides, self._links = (source, derived), links
+    def __init__(self, streams: Sequence[BinaryIO]):
+        self._streams = streams
 
     def write(self, pairs: Pairs) -> None:
-        for stream, words in zip(self._sides, (pairs.source, pairs.derived), strict=True):
-            stream.write(_encoded(lines(words)))
-        self._links.write(_encoded(link_lines(pairs)))
-
-    def close(self) -> None:
-        pass
-
-
-class _Pharaoh:
-    def __init__(self, stream: BinaryIO):
-        self._stream = stream
-
-    def write(self, pairs: Pairs) -> None:
-        self._stream.write(_encoded(link_lines(pairs)))
+        texts = [link_lines(pairs)]
+        if len(self._streams) > 1:
+            texts = [lines(pairs.source), lines(pairs.derived), *texts]
+        for stream, rows in zip(self._streams, texts, strict=True):
+            stream.write("".join(f"{row}\n" for row in rows).encode())
 
     def close(self) -> None:
         pass

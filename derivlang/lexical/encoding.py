@@ -4,6 +4,14 @@
 
 The ids equal the result of `encode_batch` for the words joined by one space. A space inside a word becomes U+00A0 in
 text, so text is split into the same words. A word of only white space has no sub-words.
+
+Lift orders and links of words to their sub-words, and order sub-words themselves.
+
+    words  we lower it      sub-words  we low er it      order [2, 1, 0]  ->  [3, 1, 2, 0]
+
+A word's sub-words stay together and keep their order. `inv:unit=token` and `perm:unit=token` order the sub-words
+themselves (the unit of MultilingualAnalysis, Deshpande et al. 2022): they are the same transforms, applied to a batch
+whose words are the sub-words. A derived text cannot hold such an order, so it exists only for encoded batches.
 """
 
 from __future__ import annotations
@@ -15,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners, take_rows
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.lexical.bpe import WHITE_SPACE
@@ -23,10 +31,18 @@ from derivlang.lexical.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import tokenizers
+from dataclasses import replace
+from typing import Literal
 
-_STRETCH = 1 << 16  # words gathered at once: the temporaries stay in the cache
-_TYPES_A_TEXT = 64  # a text costs `tokenizers` as much as four words: 2 µs a type in texts of 64, 6 µs in single texts
-_TEXTS_AT_ONCE = 1 << 10  # bounds memory: `tokenizers` makes an object of each text and of each sub-word
+from derivlang.core.batch import realign
+from derivlang.core.errors import LayerError, UsageError
+from derivlang.core.layers.words import Words
+from derivlang.core.lexicon import Lexicon
+from derivlang.core.order import Order
+from derivlang.pipeline import Pipeline
+from derivlang.transforms.base import SUBWORDS, Transform
+
+_TEXTS_AT_ONCE = 1 << 16  # bounds memory: `tokenizers` makes an object of each text and of each sub-word
 _MOST_TYPES = 1 << 20
 
 
@@ -51,14 +67,8 @@ class Encoded:
 
     def take(self, words: Ints) -> Encoded:
         """Return the sub-words of these words, in this order. A word may occur several times."""
-        lengths = lengths_of(self.offsets)
-        offsets = offsets_of(lengths.take(words))
-        ids = np.empty(int(offsets[-1]), np.int32)
-        for begin in range(0, len(words), _STRETCH):
-            some = words[begin : begin + _STRETCH]
-            at = expand_ranges(self.offsets.take(some), lengths.take(some))
-            self.ids.take(at, out=ids[offsets[begin] : offsets[begin + len(some)]], mode="clip")
-        return Encoded(ids, offsets)
+        at, offsets = take_rows(self.offsets, words)
+        return Encoded(self.ids[at], offsets)
 
 
 class SubwordEncoder:
@@ -103,39 +113,144 @@ class SubwordEncoder:
         return encoded
 
     def _fresh(self, types: pa.Array) -> Encoded:
-        """Encode new types with the library."""
-        odd = to_numpy(pc.match_substring_regex(types, f"^$|[{WHITE_SPACE}]"))
-        words, alone = np.flatnonzero(~odd), np.flatnonzero(odd)
-        encoded = _joined(self._texts(types.take(to_arrow(words))), self._alone(types.take(to_arrow(alone))))
-        # place[t]: where type t is in `encoded`, in which types without white space come first.
-        place = np.empty(len(types), np.int64)
-        place[words], place[alone] = np.arange(len(words)), len(words) + np.arange(len(alone))
-        return encoded.take(place)
-
-    def _texts(self, types: pa.Array) -> Encoded:
-        """Encode types without white space, joined into texts; word k of a text is its k-th type."""
-        words = types.to_pylist()
-        ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
-        texts = [" ".join(words[k : k + _TYPES_A_TEXT]) for k in range(0, len(words), _TYPES_A_TEXT)]
-        for begin in range(0, len(texts), _TEXTS_AT_ONCE):
-            some = texts[begin : begin + _TEXTS_AT_ONCE]
-            for encoding in self._library.encode_batch(some, add_special_tokens=False):
-                ids.append(np.array(encoding.ids, np.int32))
-                lengths.append(np.bincount(np.array(encoding.word_ids, np.int64)))
-        n_subwords = np.concatenate(lengths)
-        if len(n_subwords) != len(words) or not n_subwords.all():
-            raise RuntimeError(f"{len(words)} words, but sub-words of {np.count_nonzero(n_subwords)}")
-        return Encoded(np.concatenate(ids), offsets_of(n_subwords))
-
-    def _alone(self, types: pa.Array) -> Encoded:
-        """Encode types with white space, each as a text of its own. A type of only white space gives no ids."""
+        """Encode new types with the library, each as a text of its own. A type of only white space gives no ids."""
         # White space inside a word becomes U+00A0: `<unk>` between spaces would be a word of the text, and special.
-        spaced = pc.replace_substring_regex(types, f"[{WHITE_SPACE}]", "\u00a0").to_pylist()
-        parts = [encoding.ids for encoding in self._library.encode_batch(spaced, add_special_tokens=False)]
-        lengths = np.fromiter(map(len, parts), np.int64, len(parts))
-        return Encoded(np.array([i for part in parts for i in part], np.int32), offsets_of(lengths))
+        texts = pc.replace_substring_regex(types, f"[{WHITE_SPACE}]", "\u00a0").to_pylist()
+        ids, lengths = [np.zeros(0, np.int32)], []
+        for begin in range(0, len(texts), _TEXTS_AT_ONCE):
+            for encoding in self._library.encode_batch(texts[begin : begin + _TEXTS_AT_ONCE], add_special_tokens=False):
+                ids.append(np.array(encoding.ids, np.int32))
+                lengths.append(len(encoding.ids))
+        return Encoded(np.concatenate(ids), offsets_of(np.array(lengths, np.int64)))
 
 
 def _joined(first: Encoded, then: Encoded) -> Encoded:
     offsets = np.concatenate([first.offsets, then.offsets[1:] + first.offsets[-1]])
     return Encoded(np.concatenate([first.ids, then.ids]), offsets)
+
+
+def lift_order(
+    order: Order, source: Encoded, inserted: Encoded | None = None, entries: pa.Array | None = None
+) -> Order:
+    """Return an order of words as an order of their sub-words.
+
+    source: sub-words of the source's words. inserted: sub-words of the words that the order inserts, in derived order.
+    entries: Arrow strings [V], the vocabulary. Raise LayerError if the order inserts words and these are missing.
+
+    A mark on a word becomes a mark on its first sub-word.
+
+        sub-word offsets [0, 1, 3, 4], order [2, -1, 1], inserted word of 2 sub-words
+        counts [1, 2, 2], starts [3, _, 1]  ->  index [3, -1, -1, 1, 2]
+    """
+    if source.n_words != order.n_source:
+        raise LayerError(f"sub-words of {source.n_words} words, but an order of {order.n_source}", id="order")
+    kept = order.index >= 0
+    counts = np.zeros(order.n_derived, np.int64)
+    starts = np.zeros(order.n_derived, np.int64)
+    counts[kept] = lengths_of(source.offsets)[order.index[kept]]
+    starts[kept] = source.offsets[:-1][order.index[kept]]
+    strings = anchors = None
+    if order.n_inserted:
+        if inserted is None or entries is None or inserted.n_words != order.n_inserted:
+            raise LayerError(f"the sub-words of {order.n_inserted} inserted words are not given", id="order")
+        counts[~kept] = lengths_of(inserted.offsets)
+        strings = entries.take(to_arrow(inserted.ids))
+        if order.anchors is not None:
+            # A word may have no sub-words; if it is the last one, its offset is past the end.
+            first = np.minimum(source.offsets[order.anchors], max(source.n_subwords - 1, 0))
+            anchors = np.repeat(first, lengths_of(inserted.offsets)).astype(np.int32)
+    offsets = offsets_of(counts)
+    index = expand_ranges(starts, counts).astype(np.int32)
+    index[np.repeat(~kept, counts)] = -1
+    # From the word where each tail begins to its end, both as sub-word offsets.
+    tails = offsets[order.sentences[1:]] - offsets[order.sentences[1:] - order.tails]
+    return Order(
+        index, offsets[order.sentences], tails.astype(np.int32), source.n_subwords, strings, anchors, order.counts
+    )
+
+
+def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["each", "all"] = "all") -> Int64:
+    """Return int64[L', 2]: links (i, j) of words as links of their sub-words, in the order of `links`.
+
+    links: int[L, 2]. how: `all` links every sub-word of a word to every sub-word of the other. `each` links the k-th to
+    the k-th, for derived languages, where a word and its image have the same number of sub-words. Raise LayerError if
+    the numbers differ.
+
+        one link between words of sub-words 4 5 and 7 8:  all -> 4-7 4-8 5-7 5-8     each -> 4-7 5-8
+    """
+    i, j = np.asarray(links, np.int64).reshape(-1, 2).T
+    ours, theirs = lengths_of(source.offsets)[i], lengths_of(derived.offsets)[j]
+    if how == "each":
+        if (ours != theirs).any():
+            raise LayerError(
+                f"{int((ours != theirs).sum())} links of words with unequal numbers of sub-words", id="links"
+            )
+        left, right = expand_ranges(source.offsets[:-1][i], ours), expand_ranges(derived.offsets[:-1][j], theirs)
+        return np.stack([left, right], axis=1)
+    # Above, sub-words 4 5 have 2 partners each: left 4 4 5 5, and the range 7 8 twice.
+    left = expand_ranges(source.offsets[:-1][i], ours)
+    # For each sub-word of the left word, the number of its partners.
+    per_left = np.repeat(theirs, ours)
+    right = expand_ranges(np.repeat(derived.offsets[:-1][j], ours), per_left)
+    return np.stack([np.repeat(left, per_left), right], axis=1)
+
+
+def lift_offsets(offsets: Ints, encoded: Encoded) -> Int64:
+    """Return word offsets (of sentences, units, groups) as sub-word offsets.
+
+    [0, 2] over words of 1 and 2 sub-words  ->  [0, 3]
+    """
+    return encoded.offsets[offsets]
+
+
+def subword_batch(batch: Batch, encoded: Encoded, entries: pa.Array) -> Batch:
+    """Return the batch with sub-words as its words, and the same sentences, tails, units, records and keys.
+
+    encoded: sub-words of the batch's words. entries: Arrow strings [V], the vocabulary. The layer `subwords` holds the
+    word number of each sub-word and follows orders. Other layers are dropped.
+    """
+    numbers = to_arrow(np.arange(batch.n_words, dtype=np.int32))
+    ends = batch.sentences[1:]
+    return replace(
+        batch,
+        words=encoded.ids,
+        types=entries,
+        hashes=None,
+        sentences=lift_offsets(batch.sentences, encoded),
+        tails=(encoded.offsets[ends] - encoded.offsets[ends - batch.tails]).astype(np.int32),
+        layers={SUBWORDS: Words(SUBWORDS, encoded.words(), numbers)},
+        gaps=None,
+    )
+
+
+def subword_order(
+    pipeline: Pipeline, batch: Batch, encoded: Encoded, entries: pa.Array, lexicon: Lexicon | None = None
+) -> Order:
+    """Return the order of a batch's sub-words under a pipeline: first its lifted word orders, then the orders of
+    unit=token.
+
+    batch: split into sentences. Keys are computed from the sentences' words, so equal sentences are permuted alike.
+    lexicon: of the pipeline, for orders that are fitted.
+
+    Raise UsageError if a word order follows a sub-word order, as it would have no words to order.
+    """
+    units = [is_token(t) for t in pipeline.transforms if t.has_order]
+    if units != sorted(units):
+        raise UsageError(
+            f"{pipeline}: an order of words cannot come after one of sub-words",
+            where="--t",
+            fix="put the transforms with unit=token last",
+            id="unit",
+        )
+    words = Pipeline(tuple(t for t in pipeline.transforms if not is_token(t)))
+    order = lift_order(words.order(batch, lexicon=lexicon), encoded)
+    view = subword_batch(batch, encoded, entries)
+    for transform, draws in pipeline.streams():
+        if is_token(transform):
+            order = order.then(transform.order(realign(view, order), draws))
+    return order
+
+
+def is_token(transform: Transform) -> bool:
+    """Return whether a transform orders sub-words (`unit=token`)."""
+    return getattr(transform, "unit", "word") == "token"

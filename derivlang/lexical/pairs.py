@@ -64,7 +64,7 @@ def _choose_and_write(folder: Path, options: PairOptions) -> dict[str, Any]:
             id="rate",
         )
     chosen = first_by_key(draw(pair_stream(options.seed), keys, np.zeros(len(keys), np.int64)), n)
-    return _write(_Plan(derived, split, chosen, options), len(keys))
+    return _write(derived, split, chosen, options, len(keys))
 
 
 def pair_stream(seed: int) -> np.uint64:
@@ -92,24 +92,15 @@ class _Group:
         return _Group(self.loaded, self.ranges.take(which), self.keys[which])
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """The pairs to write. chosen: int64[n], ascending positions of pairs in the split."""
-
-    derived: Derived
-    split: str
-    chosen: Int64
-    options: PairOptions
-
-    def groups(self) -> Iterator[tuple[Int64, _Group]]:
-        """Yield (positions in the split, chosen pairs) of each row group that has any."""
-        first = 0
-        for group in _groups(self.derived, self.split):
-            last = first + len(group.ranges)
-            begin, end = np.searchsorted(self.chosen, [first, last])
-            if end > begin:
-                yield self.chosen[begin:end], group.take(self.chosen[begin:end] - first)
-            first = last
+def _chosen(derived: Derived, split: str, chosen: Int64) -> Iterator[tuple[Int64, _Group]]:
+    """Yield (positions in the split, chosen pairs) of each row group that has any. chosen: ascending positions."""
+    first = 0
+    for group in _groups(derived, split):
+        last = first + len(group.ranges)
+        begin, end = np.searchsorted(chosen, [first, last])
+        if end > begin:
+            yield chosen[begin:end], group.take(chosen[begin:end] - first)
+        first = last
 
 
 def _groups(derived: Derived, split: str) -> Iterator[_Group]:
@@ -143,22 +134,23 @@ def _shared(source: Batch, last: tuple[int, list[int]] | None) -> tuple[Bool, tu
     return out, (int(source.documents[-1]), keys[-1].tolist())
 
 
-def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
-    options, out = plan.options, plan.options.out
-    encoder = None
+def _write(derived: Derived, split: str, chosen: Int64, options: PairOptions, sentences: int) -> dict[str, Any]:
+    """Write the chosen pairs of a split, int64[n] ascending positions. sentences: all pairs of the split."""
+    out, encoder = options.out, None
     if options.tokenizers is not None:
-        encoder = PairEncoder.load(options.tokenizers, plan.derived.pipeline)
+        encoder = PairEncoder.load(options.tokenizers, derived.pipeline)
     result: dict[str, Any] = {
         "out": str(out),
         "files": [path.name for path in files_of(out, options.format)],
-        "pairs": len(plan.chosen),
+        "pairs": len(chosen),
         "sentences": sentences,
         "links": 0,
         "words": {"source": 0, "derived": 0},
         "spaces": 0,
     }
     aside = not is_stream(out)  # which has no room for a second file
-    told, wanted, outs = out.with_name(f"{out.name}.recipe.json"), _recipe(plan, encoder), files_of(out, options.format)
+    told, outs = out.with_name(f"{out.name}.recipe.json"), files_of(out, options.format)
+    wanted = _recipe(derived, split, options, encoder)
     if not options.force:
         check_replaceable(outs, told, wanted, noun="choice of pairs")
     with writing_all([*outs, *[told] * aside], replace=options.force) as streams, ExitStack() as ends:
@@ -166,11 +158,11 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
         writer = open_writer(streams, options.format, ends, subwords=options.tokenizers is not None)
         if encoder is not None:
             result["subwords"] = {"source": 0, "derived": 0, "source_unknown": 0, "derived_unknown": 0}
-        for numbers, group in plan.groups():
+        for numbers, group in _chosen(derived, split, chosen):
             ranges, loaded = group.ranges, group.loaded
             source = _words(loaded.source, ranges.source_begin, ranges.source_end)
-            derived = _words(loaded.derived, ranges.begin, ranges.end)
-            pairs = Pairs(numbers, group.keys, source, derived, links_of(loaded.order, ranges).sorted())
+            target = _words(loaded.derived, ranges.begin, ranges.end)
+            pairs = Pairs(numbers, group.keys, source, target, links_of(loaded.order, ranges).sorted())
             if encoder is not None:
                 subwords = encoder.encode(pairs)
                 encoder.count(subwords, result["subwords"])
@@ -193,9 +185,9 @@ def _words(batch: Batch, begin: Int64, end: Int64) -> pa.Array:
     return list_array(offsets_of(end - begin), pa.DictionaryArray.from_arrays(codes, batch.types, safe=False))
 
 
-def _recipe(plan: _Plan, encoder: PairEncoder | None) -> dict[str, Any]:
+def _recipe(derived: Derived, split: str, options: PairOptions, encoder: PairEncoder | None) -> dict[str, Any]:
     """Return what the content of the files depends on."""
-    manifest, options = plan.derived.manifest, plan.options
+    manifest = derived.manifest
     return {
         "format": FORMAT,
         "derivlang": __version__,
@@ -203,7 +195,7 @@ def _recipe(plan: _Plan, encoder: PairEncoder | None) -> dict[str, Any]:
         "fingerprint": manifest["fingerprint"],
         "plan": manifest["plan"],
         "source": {name: manifest["source"][name] for name in ("name", "language", "licence", "citation")},
-        "split": plan.split,
+        "split": split,
         "rule_version": RULE_VERSION,
         "kind": options.format,
         "rate": number(options.share),

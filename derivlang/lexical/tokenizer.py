@@ -7,7 +7,7 @@
     DIR/lexicon.tsv                the types that a fitted overlap keeps (a twin)
 
 A tokenizer reads words joined by one space. It splits at white space and marks the end of a word by a suffix. It
-normalises no character. Special tokens are whole words (`specials.py`).
+normalises no character. Special tokens are whole words (`bpe.py`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ import pyarrow as pa
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.parse_errors import parse_errors
-from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge
-from derivlang.lexical.specials import normalizer
+from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge, normalizer
 from derivlang.store.artifact import ArtifactKind, check_hashes
 from derivlang.store.manifest import LEXICON
 from derivlang.store.record import read_record, record_text
@@ -119,7 +118,7 @@ class Tokenizer:
         # Special tokens have no suffix, so the decoder would put no space after them. It adds the suffix first.
         ends = decoders.Replace(Regex(f"^(?:{'|'.join(map(re.escape, specials))})\\K$"), SUFFIX)
         built.decoder = decoders.Sequence([ends, decoders.BPEDecoder(suffix=SUFFIX)])
-        # normalized=True: special tokens are searched after the normalizer has parted false ones (`specials.py`).
+        # normalized=True: special tokens are searched after the normalizer has parted false ones (`bpe.py`).
         built.add_special_tokens([AddedToken(token, special=True, normalized=True) for token in specials])
         return built  # type: ignore[no-any-return]
 

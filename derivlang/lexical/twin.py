@@ -20,9 +20,8 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64
 from derivlang.core.errors import DataError
-from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe
+from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, is_listed
 from derivlang.lexical.encoding import Encoded
-from derivlang.lexical.specials import is_listed
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.transforms.scripts import Script
 
@@ -45,7 +44,7 @@ def twin_of(source: Tokenizer, script: Script) -> Tokenizer:
 
 
 def check_unmarked(source: Tokenizer, script: Script) -> None:
-    """Raise DataError if an offset script turns a character of an entry into `<` or `[` (`specials.py`)."""
+    """Raise DataError if an offset script turns a character of an entry into `<` or `[` (`bpe.py`)."""
     letters = set() if is_listed(script) else {script.map_text(token[0]) for token in SPECIAL_TOKENS}
     held = [entry for entry in source.bpe.entries if not letters.isdisjoint(entry)]
     if held:

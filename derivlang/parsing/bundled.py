@@ -22,20 +22,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Float32, Int32, Int64, UInt8, expand_ranges, lengths_of, offsets_of, segment_any
+from derivlang.core.arrays import (
+    Float32,
+    Int32,
+    Int64,
+    UInt8,
+    expand_ranges,
+    lengths_of,
+    offsets_of,
+    segment_any,
+    take_rows,
+)
 from derivlang.core.keys import mix, sequence_keys
 from derivlang.core.threads import one_thread
 from derivlang.formats.progress import words_done
 from derivlang.parsing.base import UPOS, Parses
-from derivlang.parsing.decode import best_heads
-from derivlang.parsing.inference import Network, PackedSentences
+from derivlang.parsing.inference import Network, PackedSentences, best_heads
 from derivlang.parsing.model import PACKAGE, StoredModel, load_model, readable
 from derivlang.parsing.normalise import NormalisedWords, normalise, restore
 
@@ -107,12 +116,6 @@ def distinct_sentences(words: Int32, sentences: Int64) -> tuple[Int64, Int64]:
     return np.unique(first, return_inverse=True)
 
 
-def take_sentences(sentences: Int64, chosen: Int64) -> tuple[Int64, Int64]:
-    """Return (int64[M] the words of some sentences, int64[C + 1] their offsets); chosen: int64[C]."""
-    lengths = lengths_of(sentences)[chosen]
-    return expand_ranges(sentences[:-1][chosen], lengths), offsets_of(lengths)
-
-
 WORDS_PER_STRETCH = 1 << 18  # words that share one computation of the vectors of their types
 WORDS_AT_ONCE = 3072  # words of a batch, with padding up to the longest sentence: more take memory and no less time
 FEWEST = 24  # sentences of a batch: with fewer, products wait for the weights from memory
@@ -173,10 +176,10 @@ class ModelParser:
         """Parse a stretch of sentences, equal ones once."""
         chosen, kind = distinct_sentences(words, sentences)
         if len(chosen) < len(kind):
-            place, offsets = take_sentences(sentences, chosen)
+            place, offsets = take_rows(sentences, chosen)
             once = self._parse(words[place], types, offsets)
             words_done(len(words) - len(place))
-            place, _ = take_sentences(offsets, kind)
+            place, _ = take_rows(offsets, kind)
             return Parses(once.upos[place], once.head[place], once.deprel[place], once.relations)
         normal = normalise(words, types, sentences, self.language)
         return restore(normal, self._trees(normal), sentences)
@@ -235,15 +238,6 @@ def bundled_model(name: str) -> StoredModel:
     return load_model(PACKAGE / name)
 
 
-def english() -> ModelParser:
-    """Return the English parser of the package."""
-    return _bundled("english")
-
-
-def english_light() -> ModelParser:
-    """Return the smaller and faster English parser of the package, which learnt from the other one."""
-    return _bundled("english-light")
-
-
-def _bundled(name: str) -> ModelParser:
-    return ModelParser.load(PACKAGE / name, name)
+english = partial(ModelParser.load, PACKAGE / "english", "english")
+# Smaller and faster; it learnt from the other one.
+english_light = partial(ModelParser.load, PACKAGE / "english-light", "english-light")

@@ -32,7 +32,7 @@ from derivlang.core.arrays import Int32, Int64, lengths_of
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.parse_errors import reason
 from derivlang.formats.progress import words_done
-from derivlang.grammar.labels import V2_RELATIONS
+from derivlang.grammar.families import V2_RELATIONS
 from derivlang.parsing import normalise
 from derivlang.parsing.base import UPOS, Parses, checked
 from derivlang.parsing.normalise import normalise as normalised

@@ -27,7 +27,7 @@ from derivlang.evaluation.verify import verify_run
 from derivlang.formats.base import suffixes
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.places import is_path
-from derivlang.grammar.load import files_of_pair
+from derivlang.grammar.grammar import files_of_pair
 from derivlang.store.files import writing
 from derivlang.store.record import difference, digest, file_hash, read_record, record_text
 from derivlang.studies.cells import RUNS, Cell, texts_of

@@ -35,7 +35,7 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of
 from derivlang.syntax.forest import Forest
-from derivlang.syntax.layout import Listing, laid_out, list_families
+from derivlang.syntax.layout import Listing, Members, laid_out, list_families
 from derivlang.syntax.marks import AFTER, BEFORE
 from derivlang.syntax.nodes import LayoutNodes, Rules, TreeBlock, inside, prepare, with_whole_pairs
 
@@ -95,8 +95,7 @@ def reordered(forest: Forest, place: Int64) -> Forest:
 
 WORDS_AT_ONCE = 1 << 17  # words laid out at once: fewer calls, and arrays that still nearly fit the cache
 
-# (block, inner forest, its families in surface order, the word that represents each node) -> the reordered families.
-Choose = Callable[[TreeBlock, Forest, Listing, Int64], Listing]
+Choose = Callable[[TreeBlock, Members], Listing]  # of families in surface order -> the reordered families
 
 
 def arrange(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int32, Counter[str]]:
@@ -147,7 +146,7 @@ def _laid_out(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, La
     The positions of a tree to which bonds are to be added are not valid.
     """
     nodes, more = prepare(block, rules)
-    listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
+    listing = choose(block, Members(nodes.inner, list_families(nodes.inner), nodes.top))
     place = laid_out(nodes, listing)
     invalid = np.zeros(len(block.forest.trees) - 1, bool)
     invalid[block.forest.tree_of[more]] = True

@@ -33,13 +33,13 @@ decided, has a relation `neg` for negation, and puts punctuation next to the hea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 
 from derivlang.core.arrays import Int64, lengths_of, offsets_of
 from derivlang.grammar.counts import Counts
-from derivlang.syntax.slots import Members
+from derivlang.syntax.layout import Members
 from derivlang.syntax.words import WordKinds
 
 _CLAUSE = "nsubj csubj obj iobj ccomp xcomp obl vocative expl dislocated advcl advmod aux cop"
@@ -71,7 +71,6 @@ class BySide:
 
 MOST = 12
 DECIDED = 10**5
-_AT_ONCE = 1 << 22  # numbers in the largest table of a call
 _BITS = 21  # of the number of a relation: three of them are a key
 
 
@@ -101,8 +100,8 @@ class ByPairs:
             families = np.flatnonzero(sizes == size)
             at = offsets[families][:, None] + np.arange(size)
             rows = np.column_stack([head[families], types[at]])
-            some, kind = _distinct(rows, len(codes))
-            ranks[at] = _ranks(self._worths(rows[some]))[kind]
+            kinds, kind = np.unique(rows, axis=0, return_inverse=True)
+            ranks[at] = _ranks(self._worths(kinds))[kind.reshape(-1)]
         place = np.empty(len(by), np.int64)
         place[by] = np.arange(len(by))
         return ranks[place[which]]
@@ -140,67 +139,35 @@ def _key(head: Int64, first: Int64, second: Int64) -> Int64:
     return np.asarray((head << 2 * _BITS) + (first << _BITS) + second)
 
 
-def _distinct(rows: Int64, n: int) -> tuple[Int64, Int64]:
-    """Return (int64[u], a row of each kind, int64[m], the kind of each row). rows: int64[m, c] below n.
-
-    Rows are numbered by their first columns, then by these and the next: sorting rows as wholes takes far longer.
-    """
-    number = rows[:, 0]
-    for column in rows.T[1:]:
-        _, some, number = np.unique(number * n + column, return_index=True, return_inverse=True)
-    return some, number
-
-
 def _ranks(worths: Int64) -> Int64:
     """Return int64[s, k]: the rank of each relation in the best order; 0 where no pair is decided.
 
     worths: int64[s, k, k], as of `_worths`, for s families with k relations each.
     """
-    k = worths.shape[1]
-    if k > MOST:
-        orders = np.array([_inserted(one) for one in worths])
-    else:
-        step = max(1, _AT_ONCE // (k << k))
-        parts = range(0, len(worths), step)
-        orders = np.concatenate([_best(worths[begin : begin + step]) for begin in parts])
-    ranks = np.empty_like(orders)
-    np.put_along_axis(ranks, orders, np.arange(k)[None], axis=1)
-    ranks[~(worths == DECIDED).any(axis=(1, 2))] = 0
-    return ranks
+    out = np.zeros(worths.shape[:2], np.int64)
+    for at in np.flatnonzero((worths == DECIDED).any(axis=(1, 2))).tolist():
+        order = _best(worths[at].tolist()) if worths.shape[1] <= MOST else _inserted(worths[at])
+        out[at, order] = np.arange(len(order))
+    return out
 
 
-def _best(worths: Int64) -> Int64:
-    """Return int64[s, k]: the order with the largest sum of the pairs in it, by dynamic programming.
+def _best(worth: list[list[int]]) -> list[int]:
+    """Return the order with the largest sum of the pairs in it, by dynamic programming.
 
     best[set] = max over i in set of (worth of i before the others) + best[set without i]; sets are bits.
     """
-    s, k, _ = worths.shape
-    # gains[i, set]: the worth of i before all of the set, from sets without their highest relation j.
-    gains = np.zeros((k, 1 << k, s), np.int32)
-    for j in range(k):
-        gains[:, 1 << j : 2 << j] = gains[:, : 1 << j] + worths[:, :, j].T[:, None]
-    best, begins = np.zeros((1 << k, s), np.int32), np.zeros((1 << k, s), np.int64)
-    for sets, members in _sets(k):
-        rest = sets[:, None] ^ (1 << members)
-        sums = gains[members, rest] + best[rest]
-        chosen = sums.argmax(axis=1)  # of equals the first, which is the earliest in the source
-        best[sets] = sums.max(axis=1)
-        begins[sets] = np.take_along_axis(members, chosen, axis=1)
-    order, left = np.empty((s, k), np.int64), np.full(s, (1 << k) - 1)
-    for place in range(k):
-        order[:, place] = begins[left, np.arange(s)]
-        left ^= 1 << order[:, place]
+    k = len(worth)
+    best, begins = [0] * (1 << k), [0] * (1 << k)
+    for members in range(1, 1 << k):
+        inside = [i for i in range(k) if members >> i & 1]
+        sums = [sum(worth[i][j] for j in inside if j != i) + best[members ^ (1 << i)] for i in inside]
+        best[members] = max(sums)
+        begins[members] = inside[sums.index(best[members])]  # of equals the first, which is the earliest in the source
+    order, left = [], (1 << k) - 1
+    while left:
+        order.append(begins[left])
+        left ^= 1 << begins[left]
     return order
-
-
-@cache
-def _sets(k: int) -> list[tuple[Int64, Int64]]:
-    """Return (the sets of this size, int64[sets, size] their members) for sizes 1 to k: ([1, 2], [[0], [1]]), …"""
-    everything = [[i for i in range(k) if number >> i & 1] for number in range(1 << k)]
-    by_size = [
-        [number for number, members in enumerate(everything) if len(members) == size] for size in range(1, k + 1)
-    ]
-    return [(np.array(numbers), np.array([everything[number] for number in numbers])) for numbers in by_size]
 
 
 def _inserted(worth: Int64) -> Int64:

@@ -14,7 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, group_of, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Bool, Int32, Int64, group_of, lengths_of, offsets_of, owners, take_rows
+from derivlang.core.batch import Batch
 from derivlang.core.layers.tree import parents
 
 
@@ -54,15 +55,10 @@ class Forest:
     @cached_property
     def levels(self) -> list[tuple[Int64, Int64]]:
         """(nodes, their parents) of each depth, from the roots down; nodes in surface order."""
-        by = self.by_level
+        by = np.argsort(self.depth, kind="stable")
         parent = self.parent.take(by)
         ends = np.cumsum(np.bincount(self.depth)).tolist()
         return [(by[begin:end], parent[begin:end]) for begin, end in pairwise([0, *ends])]
-
-    @cached_property
-    def by_level(self) -> Int64:
-        """int64[n]: the nodes by depth, and in surface order at each depth."""
-        return np.argsort(self.depth, kind="stable")
 
     @cached_property
     def above(self) -> Int64:
@@ -115,11 +111,9 @@ class Forest:
 
     def take(self, trees: Int64) -> tuple[Forest, Int64]:
         """Return (some of the trees, int64[m] their nodes)."""
-        sizes = lengths_of(self.trees)[trees]
-        offsets = offsets_of(sizes)
-        nodes = expand_ranges(self.trees[:-1][trees], sizes)
+        nodes, offsets = take_rows(self.trees, trees)
         parent = self.parent[nodes]
-        moved = np.repeat(self.trees[:-1][trees] - offsets[:-1], sizes)
+        moved = np.repeat(self.trees[:-1][trees] - offsets[:-1], lengths_of(offsets))
         return Forest(np.where(parent < 0, -1, parent - moved), offsets), nodes
 
     def without(self, gone: Bool) -> Forest:
@@ -129,17 +123,13 @@ class Forest:
         """
         kept = np.flatnonzero(~gone)
         gone = np.append(gone, False)  # for parent -1
-        parent, moved = self.parent.take(kept), False
+        parent = self.parent.take(kept)
         while len(lost := np.flatnonzero(gone.take(parent))):
             parent[lost] = self.parent[parent[lost]]
-            moved = True
         number = offsets_of(~gone)
         trees = number[self.trees]
         number[-1] = -1  # for parent -1
-        out = Forest(number.take(parent), trees)
-        if not moved:
-            out.__dict__["depth"] = self.depth.take(kept)  # what `depth` would compute
-        return out
+        return Forest(number.take(parent), trees)
 
     def contracted(self, groups: Int64) -> tuple[Forest, Int64]:
         """Return (the forest of groups of neighbours, int64[G] the node that represents each).
@@ -151,12 +141,8 @@ class Forest:
         """
         if len(groups) == len(self) + 1:
             return self, np.arange(len(self))
-        sizes = lengths_of(groups)
-        top = groups[:-1].copy()
-        several = np.flatnonzero(sizes > 1)
-        nodes = expand_ranges(top[several], sizes[several])
-        key = self.depth[nodes] * len(self) + nodes  # the first of those with the least depth
-        top[several] = np.minimum.reduceat(key, offsets_of(sizes[several])[:-1]) % len(self)
+        # The first of those with the least depth.
+        top = np.minimum.reduceat(self.depth * len(self) + np.arange(len(self)), groups[:-1]) % len(self)
         of = np.append(group_of(groups), -1)  # for parent -1
         return Forest(of.take(self.parent.take(top)), np.searchsorted(groups, self.trees)), top
 
@@ -180,3 +166,27 @@ def forest_of(head: Int32, units: Int64, sentences: Int64) -> Forest:
         np.add.at(crossed, high + 1, -1)
     joined = np.cumsum(crossed)[:-1] > 0
     return Forest(parent, np.append(sentences[:-1][~joined], sentences[-1]))
+
+
+def merged(batch: Batch, trees: Int64, *, tails: bool) -> tuple[Int32, Int64, Int32]:
+    """Return (tails int32[T] of the trees, offsets of the derived sentences, their tails int32[S]).
+
+    trees: int64[T + 1], word offsets. A tree that spans several source sentences becomes one derived sentence with the
+    tail of the last. The first sentence gets all words of the tree, the others none. tails=False: punctuation moves
+    like words, all tails are 0.
+
+        sentences [0, 3, 5, 8], trees [0, 5, 8]  ->  derived sentences [0, 5, 5, 8]
+
+    The next transform of a spec gets these sentences: both of their trees and sentences may be empty.
+    """
+    # The sentences whose words end with their tree: sentences [0, 3, 5, 5, 8], trees [0, 5, 5, 8] -> [1, 1, 3].
+    last = np.searchsorted(batch.sentences, trees[1:]) - 1
+    has_words = trees[1:] > trees[:-1]
+    of_tree = np.where(has_words, batch.tails[last], 0).astype(np.int32) if len(last) else np.zeros(0, np.int32)
+    if len(trees) == len(batch.sentences):
+        return of_tree, batch.sentences, batch.tails if tails else np.zeros_like(batch.tails)
+    sentences = trees[np.searchsorted(trees, batch.sentences)]  # an offset inside a tree becomes the tree's end
+    out = np.zeros_like(batch.tails)
+    if tails:
+        out[sentences[1:] > sentences[:-1]] = of_tree[has_words]
+    return of_tree, sentences, out

@@ -12,11 +12,17 @@ the child in the family gives the positions of its whole subtree:
 The roots of a tree are a family, too, without a head. A tree that is not projective becomes projective.
 
 `laid_out` gives from this the position of each word, marks and pins included.
+
+Orders that are rules and not models give each member of a family a number, its slot, by which the family is sorted:
+
+    She gave him books     slots 0 2 1 1 (subject, verb, objects)   ->   She him books gave
+                           objects mirrored                         ->   She books him gave
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -34,8 +40,8 @@ class Listing:
     int64[E], the node of each entry. itself: bool[E], True if an entry is the head itself, False if it is a child with
     its whole subtree.
 
-    the cat slept, parent 1 2 -1 (one tree, n = 3): heads [3, 2, 1], offsets [0, 1, 3, 5], nodes [2, 1, 2, 0, 1],
-    itself [F, F, T, F, T]
+    the cat slept, parent 1 2 -1 (one tree, n = 3): heads [1, 2, 3], offsets [0, 2, 4, 5], nodes [0, 1, 1, 2, 2],
+    itself [F, T, F, T, F]
     """
 
     heads: Int64
@@ -55,47 +61,98 @@ class Listing:
 
 
 def list_families(forest: Forest) -> Listing:
-    """Return all families, their members in surface order: first the families of the roots, then from the roots down.
+    """Return all families by the numbers of their heads, their members in surface order.
 
-    The nodes by level are the children of one family after the other. Each head is inserted before its first child on
-    its right, so a node's entry is its place plus the number of heads before it:
-
-        the cat slept, parent 1 2 -1     nodes by level 2 1 0 (slept, cat, the), families 3 (the roots), 2, 1
-        places 0 1 2                     heads before: none, none (cat is left of slept), slept  ->  entries 0, 1, 3
+    A node is a member of the family above it, and one with children of its own family, too.
     """
-    n = len(forest)
-    by = forest.by_level
-    above = forest.above.take(by)
-    begins = np.empty(int(above.max(initial=0)) + 1, np.int64)
-    # Written from the back, so that the first child of a family is written last and stays.
-    begins[above[::-1]] = np.arange(len(by) - 1, -1, -1)  # of each family: the place of its first child
-    key = begins.take(above)
-    if (key[1:] < key[:-1]).any():  # in trees that are not projective, children of several heads alternate
-        together = np.argsort(key, kind="stable")
-        by, above = by[together], above[together]
-    is_first = np.empty(len(by), bool)
-    is_first[:1] = True
-    np.not_equal(above[1:], above[:-1], out=is_first[1:])
-    first = np.flatnonzero(is_first)
-    heads = above[first]
-    has_self = heads < n
-    family = np.cumsum(is_first) - 1
-    n_self: Int64 = np.cumsum(has_self) - has_self  # of the families before
-    # Roots have n + t above them, which no node exceeds: their family has no head to insert.
-    right = by > above
-    # A child moves right by the heads of earlier families, and by its own head if it stands right of it.
-    entry = np.arange(len(by)) + n_self.take(family) + right
-    offsets = np.append(first + n_self, len(by) + np.count_nonzero(has_self))
-    own = np.flatnonzero(has_self)
-    lefts = lengths_of(offsets_of(~right)[np.append(first, len(by))])
-    nodes = np.empty(int(offsets[-1]), np.int64)
-    nodes[entry] = by
-    # A head stands behind its children on the left: the begin of its family plus their number.
-    at = offsets[own] + lefts[own]
-    nodes[at] = heads[own]
-    itself = np.zeros(len(nodes), bool)
-    itself[at] = True
-    return Listing(heads, offsets, nodes, itself)
+    above = forest.above
+    heads = np.unique(above)
+    own = heads[heads < len(forest)]  # roots have n + t above them, not a node
+    family, nodes = np.append(above, own), np.append(np.arange(len(forest)), own)
+    by = np.lexsort((nodes, family))
+    return Listing(heads, np.append(np.searchsorted(family[by], heads), len(by)), nodes[by], by >= len(forest))
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The E entries of a listing, with what an order asks about them.
+
+    top: int64[n], the word that represents each node, as in `arrange`.
+    """
+
+    forest: Forest
+    listing: Listing
+    top: Int64
+
+    @cached_property
+    def family(self) -> Int64:
+        """int64[E]: the family of each entry."""
+        sizes = lengths_of(self.listing.offsets)
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    @cached_property
+    def place(self) -> Int64:
+        """int64[E]: the place of each entry in its family, from 0 in surface order."""
+        return np.arange(len(self.family)) - self.listing.offsets[self.family]
+
+    @cached_property
+    def word(self) -> Int64:
+        """int64[E]: the word that represents each entry."""
+        return self.top[self.listing.nodes]
+
+    @cached_property
+    def head(self) -> Int64:
+        """int64[E]: the word that represents the head of each entry's family, -1 in families of roots."""
+        return np.append(self.top, -1)[np.minimum(self.listing.heads, len(self.forest))][self.family]
+
+    @cached_property
+    def before(self) -> Bool:
+        """bool[E]: whether an entry stands before the head of its family; False in families of roots."""
+        return np.asarray(self.place < self.last(self.listing.itself))
+
+    @cached_property
+    def after(self) -> Bool:
+        """bool[E]: whether an entry stands after the head of its family; False in families of roots."""
+        return np.asarray((self.head >= 0) & (self.place > self.last(self.listing.itself)))
+
+    def first(self, flags: Bool) -> Int64:
+        """Return int64[E]: the place of the first entry with the flag in each entry's family, E if there is none."""
+        return self._edge(np.flatnonzero(flags)[::-1], len(flags))
+
+    def last(self, flags: Bool) -> Int64:
+        """Return int64[E]: the place of the last entry with the flag in each entry's family, -1 if there is none."""
+        return self._edge(np.flatnonzero(flags), -1)
+
+    def any(self, flags: Bool) -> Bool:
+        """Return bool[E]: whether some entry of each entry's family has the flag."""
+        return self.last(flags) >= 0
+
+    def has_child(self, flags: Bool) -> Bool:
+        """Return bool[E]: whether the node of each entry heads an entry with the flag."""
+        node = np.zeros(len(self.forest) + len(self.forest.trees), bool)
+        node[self.listing.heads[self.family[flags & ~self.listing.itself]]] = True
+        return node[self.listing.nodes]
+
+    def _edge(self, entries: Int64, without: int) -> Int64:
+        """Return int64[E]: the place of the last of these entries in each family: the last value assigned stays."""
+        place = np.full(len(self.listing.heads), without)
+        place[self.family[entries]] = self.place[entries]
+        return place.take(self.family)
+
+    def arranged(self, slot: Int64, mirrored: Bool | None = None) -> Listing:
+        """Return the listing with each family sorted by slots; equal ones keep their order, mirrored ones turn it.
+
+        slot: int64[E], from 0. Families of roots keep their order.
+        """
+        slot = np.where(self.head >= 0, slot, 0)
+        if mirrored is not None:
+            # Unequal slots for all entries: 4 entries, slot 1 -> 4 + place, mirrored 4 + 3 - place.
+            width = int(self.place.max(initial=0)) + 1
+            slot = slot * width + np.where(mirrored & (self.head >= 0), width - 1 - self.place, self.place)
+        key = self.family * (int(slot.max(initial=0)) + 1) + slot
+        if not (key[1:] < key[:-1]).any():
+            return self.listing
+        return self.listing.reordered(np.arange(len(key)), np.argsort(key, kind="stable"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +184,12 @@ def lay_out(forest: Forest, listing: Listing, sizes: Sizes) -> Layout:
 
     With the listing of `the cat slept` (see `Listing`) in the order [slept, cat] and [the, cat], and sizes of 1:
 
-        lengths of entries   3 | 1 2 | 1 1        slept | slept itself, cat | the, cat itself
-        starts               0 | 3 4 | 6 7        the sum of the lengths before; `begins` of the families 0, 3, 6
-        step                 slept 0, cat 4 - 3 = 1, the 6 - 6 = 0  from the start of the parent to the start of the
+        lengths of entries   1 1 | 1 2 | 3        the, cat itself | slept itself, cat | slept
+        starts               0 1 | 2 3 | 5        the sum of the lengths before; `begins` of the families 0, 2, 5
+        step                 slept 0, cat 3 - 2 = 1, the 0 - 0 = 0  from the start of the parent to the start of the
         child
         start                slept 0, cat 0 + 1, the 0 + 1 + 0      the sum of the steps on the path from the root
-        own                  slept 0 + 3 - 3, cat 1 + 7 - 6, the 1
+        own                  slept 0 + 2 - 2, cat 1 + 1 - 0, the 1
     """
     n = len(forest)
     size = forest.below(sizes.own + sizes.before + sizes.after)

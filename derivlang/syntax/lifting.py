@@ -33,7 +33,7 @@ from dataclasses import replace
 import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64
-from derivlang.grammar.labels import FUNCTIONS, LIFTED
+from derivlang.grammar.families import FUNCTIONS, LIFTED
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.words import WordKinds
 

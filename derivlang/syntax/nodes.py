@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, group_of, lengths_of, offsets_of, stretches
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, expand_ranges, group_of, lengths_of, offsets_of, stretches
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.marks import Marks, pairs, tie
 from derivlang.syntax.words import WordKinds
@@ -33,34 +33,30 @@ class TreeBlock:
     """T trees over n words.
 
     seen: the words. tails: int32[T], number of words in each tree's tail. bonds: bool[n], words that form one part with
-    the word before. numbers: int64[T], numbers of the trees in the batch.
+    the word before. keys: uint64[T], content keys of the trees.
     """
 
     forest: Forest
     seen: WordKinds
     tails: Int32
     bonds: Bool
-    numbers: Int64
+    keys: UInt64
 
     def take(self, trees: Int64) -> tuple[TreeBlock, Int64]:
         """Return (some of the trees, int64[m] their words)."""
         forest, words = self.forest.take(trees)
-        part = TreeBlock(forest, self.seen.take(words), self.tails[trees], self.bonds[words], self.numbers[trees])
+        part = TreeBlock(forest, self.seen.take(words), self.tails[trees], self.bonds[words], self.keys[trees])
         return part, words
 
     def stretches(self, n_words: int) -> Iterator[tuple[TreeBlock, int, slice]]:
-        """Yield (some trees, the first of them, the range of their words), about n_words words at a time.
-
-        The stretches have about one size: a short one costs as many calls as a long one.
-        """
+        """Yield (some trees, the first of them, the range of their words), about n_words words at a time."""
         trees, parent = self.forest.trees, self.forest.parent
-        n_stretches = max(1, round(len(parent) / n_words))
-        for begin, end in stretches(trees, max(1, -(-len(parent) // n_stretches))):
+        for begin, end in stretches(trees, n_words):
             which, words = slice(begin, end), slice(int(trees[begin]), int(trees[end]))
             inside = np.maximum(parent[words] - words.start, -1)  # -1 stays a root
             forest = Forest(inside, trees[begin : end + 1] - words.start)
             seen = self.seen.take(words)
-            yield TreeBlock(forest, seen, self.tails[which], self.bonds[words], self.numbers[which]), begin, words
+            yield TreeBlock(forest, seen, self.tails[which], self.bonds[words], self.keys[which]), begin, words
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +90,6 @@ class LayoutNodes:
     def words(self) -> tuple[Forest, Int64, Int64]:
         """(the forest of the words that are laid out, the part of each, their positions among all words)."""
         part = self.part_of
-        if not self.gone.any():
-            return self.forest, part, np.arange(len(self.forest))
         gone = self.gone[part]
         kept = np.flatnonzero(~gone)
         return self.forest.without(gone), part[kept], kept
@@ -141,7 +135,7 @@ def prepare(block: TreeBlock, rules: Rules) -> tuple[LayoutNodes, Bool]:
         tied = mark.copy()
         tied[front] = False
         at = np.flatnonzero(tied)
-    inner = full.without(gone) if gone.any() else full
+    inner = full.without(gone)
     kept = np.flatnonzero(~gone)
     marks, apart = Marks.none(), np.zeros((0, 2), np.int64)
     if len(at):

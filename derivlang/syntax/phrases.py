@@ -1,8 +1,7 @@
 """The order of words whose constituents get new orders of children. Every order that reads constituents is made here.
 
-The words of a constituent stand together, so a position is a sum over the path from the root: of how many words of each
-constituent stand before its child on this path. For what reads children by their labels, a tree's nodes are its
-constituents and words as they open: `(S (NP big Ann) (VP sleeps))` has S NP big Ann VP sleeps.
+The nodes of a tree are its constituents and words as they open: `(S (NP big Ann) (VP sleeps))` has S NP big Ann VP
+sleeps. They are laid out as the families of heads are (`layout.py`), where a constituent has no word of its own.
 
 Labels of constituents of the Penn Treebank, as orders need them: `NP-SBJ-1` is an NP.
 
@@ -24,8 +23,8 @@ from derivlang.core.brackets import Constituents
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.constituents import PARSE, ConstituentTrees
 from derivlang.core.order import Order
-from derivlang.syntax.forest import Forest
-from derivlang.syntax.tree_order import merged
+from derivlang.syntax.forest import Forest, merged
+from derivlang.syntax.layout import Listing, Members, Sizes, lay_out, list_families
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +51,8 @@ class Phrases:
     @cached_property
     def words(self) -> Int64:
         """int64[N]: the node of each word."""
-        return np.arange(len(self.holder)) + self.found.opened(len(self.holder))[1:]
+        n = len(self.holder)
+        return np.arange(n) + self.found.opened(n)[1 : n + 1]  # empty constituents may begin behind the last word
 
     @cached_property
     def forest(self) -> Forest:
@@ -61,7 +61,9 @@ class Phrases:
         parent = np.empty(len(self.nodes) + len(self.words), np.int64)
         parent[self.nodes] = nodes[self.found.parent]
         parent[self.words] = nodes[self.holder]
-        return Forest(parent, self.trees + self.found.opened(len(self.holder))[self.trees])
+        trees = self.trees + self.found.opened(len(self.holder))[self.trees]
+        trees[-1] = len(parent)
+        return Forest(parent, trees)
 
     def without_tails(self, tails: Int32) -> tuple[Phrases, Int64]:
         """Return (the constituents without the last words of each tree, int64[M] the words that are left).
@@ -75,34 +77,23 @@ class Phrases:
         return Phrases(found, self.holder[kept], number[self.trees]), np.flatnonzero(kept)
 
     @cached_property
-    def steps(self) -> tuple[Int64, Int64]:
-        """int64[K] and int64[N]: how many words of its constituent stand before each constituent, and each word.
+    def members(self) -> Members:
+        """The children of each constituent, with itself."""
+        return Members(self.forest, list_families(self.forest), np.arange(len(self.forest)))
 
-        Of constituents and words outside of others, how many words of the batch. (S (NP big Ann) (VP sleeps))  ->
-        S 0, NP 0, VP 2 and big 0, Ann 1, sleeps 0
-        """
-        start = np.append(self.found.start, 0)
-        return self.found.start - start[self.found.parent], np.arange(len(self.holder)) - start[self.holder]
-
-    def placed(self, step: Int64, own: Int64) -> Int64:
-        """Return int64[N]: the position of each word. step, own: as `steps`, in the new order.
-
-        A word's position is the sum of its own step and of all constituents that it stands in. So each of them adds
-        its step to the words from its first one on, and takes it away behind its last one.
-        """
-        n = len(self.holder)
-        edges = np.bincount(self.found.start, step, n + 1) - np.bincount(self.found.end, step, n + 1)
-        return np.cumsum(edges[:n]).astype(np.int64) + own
+    def placed(self, listing: Listing) -> Int64:
+        """Return int64[N]: the position of each word with the children of constituents in another order."""
+        is_word, none = np.zeros((2, len(self.forest)), np.int64)
+        is_word[self.words] = 1
+        return lay_out(self.forest, listing, Sizes(is_word, none, none)).start[self.words]
 
     def mirrored(self, which: Bool) -> Int64:
-        """Return int64[N]: the position of each word with the children of some constituents in reverse. which: bool[K].
-
-        In reverse, as many words stand before a child as stood behind it.
-        """
-        found, (step, own) = self.found, self.steps
-        turned, end = np.append(which, False), np.append(found.end, 0)
-        step = np.where(turned[found.parent], end[found.parent] - found.end, step)
-        return self.placed(step, np.where(turned[self.holder], end[self.holder] - 1 - np.arange(len(own)), own))
+        """Return int64[N]: the position of each word with the children of some constituents, bool[K], in reverse."""
+        turned = np.zeros(len(self.forest) + len(self.trees), bool)
+        turned[self.nodes[which]] = True
+        members = self.members
+        flags = turned[members.listing.heads][members.family]
+        return self.placed(members.arranged(np.zeros(len(flags), np.int64), flags))
 
     def sorted_children(self, slot: Int64) -> Int64:
         """Return int64[N]: the position of each word with some children of each constituent sorted by their slots.
@@ -110,23 +101,12 @@ class Phrases:
         They take the places that they have together; equal ones keep their order. slot: int64[K], 0 for all other
         constituents, which keep their places as words do.
         """
-        found, (step, own) = self.found, self.steps
-        n, words = len(found), np.arange(len(own))
-        parent = np.concatenate([found.parent, self.holder])
-        moving = np.flatnonzero((slot > 0) & (found.parent >= 0))
-        has_moving = np.zeros(n + 1, bool)  # the last one is for parent -1
-        has_moving[found.parent[moving]] = True
-        child = np.flatnonzero(has_moving[parent])
-        child = child[np.lexsort((np.concatenate([found.start, words])[child], parent[child]))]
-        slots = np.append(slot, np.zeros(len(words), np.int64))[child]
+        members = self.members
+        of_node = np.zeros(len(self.forest), np.int64)
+        of_node[self.nodes] = slot
+        slots = np.where((members.head >= 0) & ~members.listing.itself, of_node[members.listing.nodes], 0)
         at = np.flatnonzero(slots)
-        moved = child.copy()
-        moved[at] = child[at[np.lexsort((slots[at], parent[child[at]]))]]
-        sizes = np.append(found.end - found.start, np.ones(len(words), np.int64))[moved]
-        before = np.cumsum(sizes) - sizes
-        new = np.concatenate([step, own])
-        new[moved] = before - before[np.searchsorted(parent[child], parent[moved])]
-        return self.placed(new[:n], new[n:])
+        return self.placed(members.listing.reordered(at, at[np.lexsort((slots[at], members.family[at]))]))
 
 
 def phrases_of(batch: Batch) -> Phrases:

@@ -27,7 +27,7 @@ from derivlang.parsing.inference import Network
 from derivlang.parsing.model import CARD, WEIGHTS, StoredModel, load_model, make_model, read_card, save_model
 from derivlang.parsing.registry import find_parser, forget_parsers
 from derivlang.parsing.settings import ParserOptions, ParserScoreOptions
-from derivlang.parsing.training.config import ParserConfig
+from derivlang.parsing.training.batches import ParserConfig
 from derivlang.parsing.treebank import Treebank, mask_rare, read_treebank, score
 from derivlang.sources.treebank import files_of, find_treebank, names_of
 from derivlang.store.artifact import ArtifactKind
@@ -116,7 +116,7 @@ def train_parser(
 
         trees = inputs.trees()  # all of them before the training, which takes long
         with arithmetic(options.threads), stage("training", None):
-            trained = fit(trees[inputs.files["train"]], trees.get(inputs.files.get("dev", Path())), config, report)
+            trained = fit(trees[inputs.files["train"]], config, report)
         save_model(scored_model(trained, card, inputs, trees), folder)
 
     plan = digest([wanted, force])

@@ -309,6 +309,6 @@ def check_unit(transform: Transform, unit: str, batch: Batch) -> None:
         raise UsageError(
             f"{transform} orders sub-words, but this text consists of words",
             where="--t",
-            fix="leave unit=token out; for encoded batches use derivlang.lexical.subwords.subword_order",
+            fix="leave unit=token out; for encoded batches use derivlang.lexical.encoding.subword_order",
             id="unit",
         )

@@ -31,8 +31,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
@@ -160,7 +160,7 @@ class Dialect(Transform):
         return if_many(strange, counts, "are in an alphabet that dialect has no sounds for; they stay")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DialectMap:
     """The fitted map.
 
@@ -176,8 +176,6 @@ class DialectMap:
     vocabulary: tuple[str, ...] | None = None
     listed: frozenset[str] | None = None
     injective: bool = False
-    # The model and the places of the vocabulary's words, made when the first word is made up.
-    _model: list[tuple[LetterModel, TypeIndex]] = field(default_factory=list, repr=False)
 
     def apply(self, types: pa.Array) -> pa.Array:
         """Return the image of each type."""
@@ -235,13 +233,14 @@ class DialectMap:
 
     def _new_words(self, small: pa.Array, keys: UInt64) -> list[str]:
         """Return a made-up word for each word. One that is in the vocabulary, or the word itself, is drawn again."""
-        model, vocabulary = self._fitted()
+        model, vocabulary = self._fitted
         around = np.minimum(to_numpy(pc.utf8_length(small)), _LONGEST)
         words, out = small.to_pylist(), [""] * len(small)
         left = np.arange(len(small))
         for start in range(_MADE_UP, _MADE_UP + _TRIES * _TRY, _TRY):
             lengths = _poisson(around[left], self._fractions(keys[left], start))
-            points = model.words(lengths, partial(self._letter_draws, keys[left], start + 1))
+            first, some = start + 1, keys[left]
+            points = model.words(lengths, lambda rows, place: self._fractions(some[rows], first + place))  # noqa: B023
             made = from_codepoints(points, offsets_of(lengths))
             for row, word in zip(left.tolist(), made.to_pylist(), strict=True):
                 out[row] = word
@@ -249,15 +248,11 @@ class DialectMap:
             left = left[again | np.array([out[row] == words[row] for row in left.tolist()], bool)]
         return out
 
-    def _letter_draws(self, keys: UInt64, start: int, rows: Int64, place: int) -> Float64:
-        """Return float64[m]: the draws for the letter at one place of m words. keys: uint64[n], of all words."""
-        return self._fractions(keys[rows], start + place)
-
+    @cached_property
     def _fitted(self) -> tuple[LetterModel, TypeIndex]:
-        if not self._model:
-            words = string_array(self.vocabulary or ())
-            self._model.append((LetterModel.of(*codepoints(words)), TypeIndex.of(words)))
-        return self._model[0]
+        """The model and the places of the vocabulary's words, made when the first word is made up."""
+        words = string_array(self.vocabulary or ())
+        return LetterModel.of(*codepoints(words)), TypeIndex.of(words)
 
     def _fractions(self, keys: UInt64, position: int) -> Float64:
         return fractions(self.draws.draw(keys, np.full(len(keys), position)))

@@ -173,18 +173,14 @@ def choose_images(
         check_layers(transform, batch)
         type_images = step.images(types)
         images = lengths_of(type_images.offsets).astype(np.int32)[words]
-        order = order_before(place)
-        if order is not None:  # choices are drawn by the position that a word has in the order so far
-            kept = order.index >= 0
-            seen = np.where(kept, images[np.where(kept, order.index, 0)], 1).astype(np.int32)
-            image_number = np.zeros(len(words), np.int32)
-            with plug_in_errors("transform", transform, transform.choices):
-                image_number[order.index[kept]] = transform.choices(
-                    reordered(batch, order, transform.needs), seen, draws
-                )[kept]
-        else:
-            with plug_in_errors("transform", transform, transform.choices):
-                image_number = transform.choices(batch, images, draws)
+        # Choices are drawn by the position that a word has in the order so far.
+        order = order_before(place) or Order.identity(batch.sentences, batch.tails)
+        kept = order.index >= 0
+        seen = np.where(kept, images[np.where(kept, order.index, 0)], 1).astype(np.int32)
+        image_number = np.zeros(len(words), np.int32)
+        with plug_in_errors("transform", transform, transform.choices):
+            chosen = transform.choices(reordered(batch, order, transform.needs), seen, draws)
+            image_number[order.index[kept]] = chosen[kept]
         if counts is not None:
             counts[f"{transform.name}-replaced"] += int((image_number > 0).sum())
         used, words = used_types(

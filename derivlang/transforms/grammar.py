@@ -26,7 +26,7 @@ from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, UInt64, ranks_in_runs
+from derivlang.core.arrays import Int64, ranks_in_runs
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.spec import param
@@ -34,13 +34,19 @@ from derivlang.core.spec_files import Named
 from derivlang.formats.places import once_per_version
 from derivlang.grammar.weight_table import N_MIDDLE, WeightTable, is_punct, random_table, read_table
 from derivlang.syntax.forest import Forest
-from derivlang.syntax.layout import Listing
+from derivlang.syntax.layout import Listing, Members
 from derivlang.syntax.lifting import lifted
 from derivlang.syntax.nodes import TreeBlock
-from derivlang.syntax.slots import Members
-from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct
 from derivlang.syntax.words import WordKinds
-from derivlang.transforms.tree_transform import TreeTransform, freeze_param, nonprojective_param, punct_param
+from derivlang.transforms.tree_transform import (
+    Freeze,
+    Nonprojective,
+    Punct,
+    TreeTransform,
+    freeze_param,
+    nonprojective_param,
+    punct_param,
+)
 
 _LEAST = "min-dl"
 
@@ -93,15 +99,13 @@ class WeightGrammar(TreeTransform):
         table = self.table()
         return (*super().resources, *([] if table is None else [f"weights {table.fingerprint}"]))
 
-    def choose(
-        self, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing, top: Int64
-    ) -> Listing:
+    def choose(self, draws: Draws, block: TreeBlock, members: Members) -> Listing:
         """Return the families in the order of the grammar; roots keep theirs.
 
         Raises DataError grammar-relation for a relation that the table lacks.
         """
-        members, table = Members(forest, listing, top), self.table()
-        return _shortest(members, _sizes(block, top)) if table is None else _weighted(members, table, block)
+        table = self.table()
+        return _shortest(members, _sizes(block, members.top)) if table is None else _weighted(members, table, block)
 
 
 def _weighted(members: Members, table: WeightTable, block: TreeBlock) -> Listing:

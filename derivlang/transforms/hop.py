@@ -44,8 +44,8 @@ from derivlang.core.layers.constituents import PARSE
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.spec import param
+from derivlang.syntax.forest import merged
 from derivlang.syntax.phrases import labelled, phrases_of, plain_label
-from derivlang.syntax.tree_order import merged
 from derivlang.syntax.words import CLITIC, kinds_of
 from derivlang.transforms.base import Forms, Transform
 from derivlang.transforms.forms import FEATS, LEMMAS, has_features, with_lemmas

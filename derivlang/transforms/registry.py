@@ -21,7 +21,7 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
         "inv": "derivlang.transforms.word_order:Inv",
         "lemma": "derivlang.transforms.forms:Lemma",
         "lex": "derivlang.transforms.lex:Lex",
-        "mallows": "derivlang.transforms.mallows:Mallows",
+        "mallows": "derivlang.transforms.shuffle:Mallows",
         "np": "derivlang.transforms.constituents:NounPhrase",
         "perm": "derivlang.transforms.shuffle:Perm",
         "scramble": "derivlang.transforms.scramble:Scramble",

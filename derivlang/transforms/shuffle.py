@@ -25,6 +25,23 @@ by=sentence once for a whole corpus; `rng=python` starts `Random(seed + length)`
 Sources: Kallini et al. 2024 (arXiv 2401.06416), table 1; Deshpande et al. 2022 (MultilingualAnalysis,
 `modify_inputs_permute_sentence`) for `perm`; Sinha et al. 2021 (arXiv 2104.06644) for blocks; K et al.
 2020 (arXiv 1912.07840) for rates.
+
+mallows: permutations that are near the source, or near its reversal, by one number.
+
+A permutation has a probability proportional to exp(-theta · d), where d is the number of pairs of words that it puts in
+the other order (Kendall's tau distance). theta = 0 is a uniform shuffle, large theta the source, large negative theta
+the reversal. With by=length, the default and the published form, all sentences of a length share one permutation.
+
+    mallows:0.5     one two three four five six .   ->   four one two six three five .
+    mallows:-0.5    one two three four five six .   ->   five three six two one four .
+
+The sampler is exact (repeated insertion, Doignon et al. 2004): word i, from 0, is put before the last k words of the
+list so far, where k = 0 … i has a probability proportional to exp(-theta · k). Negative theta: the reversal of a sample
+for -theta.
+
+    the words a b c and k = 0 1 1   ->   a | b a | b c a
+
+Source: Mayer Martins et al. 2026 (arXiv 2603.19427).
 """
 
 from __future__ import annotations
@@ -33,12 +50,12 @@ import dataclasses
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from itertools import pairwise
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, segment_any, stretches
+from derivlang.core.arrays import Float64, Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, segment_any
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws, fractions, uniform
@@ -56,10 +73,9 @@ from derivlang.transforms.word_order import (
     windows,
 )
 
-_BLOCK = 1 << 16  # words sorted at once: group and position fit 16 bits each, and the array stays in the cache
 # Draws of one key for other purposes than sorting: the place of a word in its sentence is below 2^32.
 _CHOSEN, _AGAIN = 1 << 40, 1 << 41
-Draw: TypeAlias = Callable[[Int64, int], UInt64]  # of some units, for a purpose
+Draw: TypeAlias = Callable[[Int64, int], UInt64]  # of some units, for a purpose; 0: to be sorted by
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,11 +157,7 @@ class Shuffle(BodyTransform):
                 draws.generator.shuffle(index[start[sentence] : end[sentence]])
             return
         if self.by == "sentence":
-            # Each stretch is small enough for the cache. Derangements take some twenty rounds for a stretch, however
-            # small it is.
-            for a, b in stretches(offsets_of(length), 1 << 20 if self.derange else 1 << 16):
-                words = expand_ranges(start[a:b], length[a:b])
-                index[words] = self._moved(draws, batch.keys[a:b], start[a:b], length[a:b])
+            index[expand_ranges(start, length)] = self._moved(draws, batch.keys, start, length)
             return
         if self.by == "window" and self.local:
             start, length, _ = windows(start, length, self.local)
@@ -176,7 +188,9 @@ class Shuffle(BodyTransform):
             count = -(-length // self.blocks)
         keys = np.repeat(keys, count)
         place = begin - np.repeat(origin, count)
-        order = self._order_units(partial(_draw, draws, keys, place), offsets_of(count))
+        order = self._order_units(
+            lambda units, purpose: draws.draw(keys[units], place[units] + purpose), offsets_of(count)
+        )
         return begin[order] if self.blocks == 1 else expand_ranges(begin[order], size[order])
 
     def _order_units(self, draw: Draw, groups: Int64) -> Int32:
@@ -190,7 +204,7 @@ class Shuffle(BodyTransform):
         among = np.searchsorted(chosen, groups)  # int64[G + 1]: offsets of the groups in the chosen units
         order = sort_within(draw(chosen, 0), among[:-1], lengths_of(among))
         if self.derange:
-            _derange(order, partial(_of, draw, chosen), among)
+            _derange(order, lambda units, purpose: draw(chosen[units], purpose), among)
         index = everything.astype(np.int32)
         index[chosen] = chosen[order]
         return index
@@ -212,16 +226,6 @@ def _derange(order: Int32, draw: Draw, groups: Int64) -> None:
         left = segment_any(order[units] == units, inside)
         start, length = start[left], length[left]
         attempt += 1
-
-
-def _of(draw: Draw, chosen: Int64, units: Int64, purpose: int) -> UInt64:
-    """Return the draws of some of the chosen units, which are counted among these."""
-    return draw(chosen[units], purpose)
-
-
-def _draw(draws: Draws, keys: UInt64, place: Int64, units: Int64, purpose: int) -> UInt64:
-    """Return uint64[n]: the draw of each of some units for a purpose; 0: to be sorted by."""
-    return draws.draw(keys[units], place[units] + purpose)
 
 
 def _published(rng: str, seed: int, size: int) -> list[int]:
@@ -257,32 +261,84 @@ def _swapped(draw: Draw, groups: Int64, rate: float) -> Int32:
 def sort_within(random: UInt64, start: Int64, length: Int64) -> Int32:
     """Return int32[N]: the words of each group sorted by the top 32 bits of their draws. Other words stay.
 
-    start, length: int64[G], first word and number of words of each group, in the order of the words. Each word of a
-    group of two or more becomes one integer, group << 48 | draw << 16 | position. So one sort keeps the groups apart
-    and needs no second array:
+    start, length: int64[G], first word and number of words of each group, in the order of the words. One number is
+    group << 32 | draw, so that one sort keeps the groups apart; it is stable:
 
-        two groups, "a b" and "c d e", draws 7 2 and 5 9 1
-        packed   0|7|0  0|2|1    1|5|2  1|9|3  1|1|4
-        sorted   0|2|1  0|7|0    1|1|4  1|5|2  1|9|3     positions 1 0 4 2 3: "b a e c d"
+        two groups, "a b" and "c d e", draws 7 2 and 5 9 1   ->   0|7 0|2 1|5 1|9 1|1, the words "b a e c d"
     """
     index = np.arange(len(random), dtype=np.int32)
-    start, length = start[length > 1], length[length > 1]
-    begin = 0
-    while begin < len(start):
-        # As many whole groups as fit a block. A group longer than a block is sorted by itself, as positions exceed 16
-        # bits.
-        stop = int(np.searchsorted(start, start[begin] + _BLOCK, "left"))
-        # The last group that begins in the block may end behind it.
-        while stop > begin + 1 and start[stop - 1] + length[stop - 1] > start[begin] + _BLOCK:
-            stop -= 1
-        where = expand_ranges(start[begin:stop], length[begin:stop])
-        top = random[where] >> np.uint64(32)
-        if len(where) > _BLOCK:
-            index[where] = where[np.argsort(top, kind="stable")]
-        else:
-            group = np.repeat(np.arange(stop - begin, dtype=np.uint64), length[begin:stop])
-            packed = (group << np.uint64(48)) | (top << np.uint64(16)) | np.arange(len(where), dtype=np.uint64)
-            packed.sort()
-            index[where] = where[(packed & np.uint64(0xFFFF)).astype(np.int64)]
-        begin = stop
+    words = expand_ranges(start, length)
+    group = np.repeat(np.arange(len(length), dtype=np.uint64), length)
+    index[words] = words[np.argsort((group << np.uint64(32)) | (random[words] >> np.uint64(32)), kind="stable")]
     return index
+
+
+_CERTAIN = 800.0  # exp(-800) is 0, so that k is 0
+_NO_MOVE = 37.0  # exp(-37) is below 2^-53, the least fraction that is drawn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mallows(BodyTransform):
+    """Mallows: random permutations whose distance from the source is set by theta."""
+
+    name = "mallows"
+    dial = Dial("theta", near=8.0, far=-8.0)
+    # The draws do not depend on theta, so that a word pair that is kept for one theta is kept for each larger one.
+    theta: float = param(
+        1.0, "0: uniform; large: the source; large and negative: the reversal", positional=True, draws=False
+    )
+    by: Literal["length", "sentence"] = param("length", "what has a permutation of its own: each length, each sentence")
+    final: Final = final_param()
+    unit: Unit = unit_param()
+    seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
+
+    def misfits(self, language: str) -> list[str]:
+        return [f"{self}: theta is so large that no word moves: this is the source"] if self.theta >= _NO_MOVE else []
+
+    def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
+        """Write the new order; see `BodyTransform.permute`."""
+        if self.by == "sentence":
+            moved = self._sampled(draws, batch.keys, length)
+        else:
+            sizes, which = np.unique(length, return_inverse=True)
+            once = self._sampled(draws, key_of_length(sizes), sizes)
+            moved = once[expand_ranges(offsets_of(sizes)[:-1][which], length)]
+        index[expand_ranges(start, length)] = moved + np.repeat(start, length)
+
+    def _sampled(self, draws: Draws, keys: UInt64, length: Int64) -> Int32:
+        """Return int32[sum(length)]: for each group, the place of the word that comes first, second, …
+
+        keys: uint64[G], of the draws of each group.
+        """
+        groups = offsets_of(length)
+        place = expand_ranges(np.zeros_like(length), length)
+        code = _insertions(fractions(draws.draw(np.repeat(keys, length), place)), place, abs(self.theta))
+        counts = code.tolist()
+        places = [place for begin, end in pairwise(groups.tolist()) for place in _inserted(counts[begin:end])]
+        out = np.array(places, np.int32)
+        if self.theta < 0:  # each list from its end
+            out = out[np.repeat(groups[:-1] + groups[1:] - 1, length) - np.arange(len(out))]
+        return out
+
+
+def _insertions(fraction: Float64, place: Int64, theta: float) -> Int64:
+    """Return int64[n]: k = 0 … place with probability proportional to exp(-theta · k), by inversion.
+
+    The share of 0 … k is (1 - exp(-theta (k + 1))) / (1 - exp(-theta (place + 1))).
+    """
+    count = place + 1
+    theta = min(theta, _CERTAIN)
+    if theta * float(count.max(initial=1)) < 1e-9:  # the limit: uniform
+        drawn = fraction * count
+    else:
+        drawn = -np.log1p(fraction * np.expm1(-theta * count)) / theta
+    out: Int64 = np.minimum(drawn.astype(np.int64), place)
+    return out
+
+
+def _inserted(counts: list[int]) -> list[int]:
+    """Return the words of a list after all insertions, each before the last k words: k = 0 1 1 -> 1 2 0."""
+    words: list[int] = []
+    for i, k in enumerate(counts):
+        words.insert(i - k, i)
+    return words

@@ -63,7 +63,7 @@ class Sort(Transform):
     def validate(self) -> None:
         """Raise DataError for a broken file, before any source is read."""
         if not self.needs_reference:
-            self._file()
+            _read(self.counts)
 
     @classmethod
     def from_values(cls, values: list[str], keyed: dict[str, str]) -> Self:
@@ -77,9 +77,6 @@ class Sort(Transform):
             )
         return super().from_values([FREQ, *values], {**others, "first": _FIRST[keyed[FREQ]]})
 
-    def _file(self) -> tuple[_Table, str]:
-        return _read(self.counts)
-
     @property
     def needs_reference(self) -> bool:
         """Whether no file has the counts."""
@@ -88,7 +85,7 @@ class Sort(Transform):
     @property
     def resources(self) -> tuple[str, ...]:
         """The fingerprint of the counts of a file."""
-        return () if self.needs_reference else (f"word counts {self._file()[1]}",)
+        return () if self.needs_reference else (f"word counts {_read(self.counts)[1]}",)
 
     def fit_order(self, types: pa.Array, counts: Int64, draws: Draws) -> FittedSort:
         """Return the order by the counts of a vocabulary."""
@@ -105,7 +102,7 @@ class Sort(Transform):
         """Return the order by the counts of a file."""
         if self.needs_reference:
             raise needs_lexicon([self])
-        return FittedSort(self, self._file()[0]).order(batch, draws)
+        return FittedSort(self, _read(self.counts)[0]).order(batch, draws)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -32,19 +32,25 @@ from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, UInt64
+from derivlang.core.arrays import Bool, Int64
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
 from derivlang.core.layers.tree import Tree, parents
 from derivlang.core.spec import param
 from derivlang.syntax.forest import Forest
-from derivlang.syntax.layout import Listing
+from derivlang.syntax.layout import Listing, Members
 from derivlang.syntax.lifting import PREDICATE, outer_subjects, with_outer_copulas
 from derivlang.syntax.nodes import TreeBlock
-from derivlang.syntax.slots import Members
-from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct
 from derivlang.syntax.words import WordKinds, see, written
-from derivlang.transforms.tree_transform import TreeTransform, freeze_param, nonprojective_param, punct_param
+from derivlang.transforms.tree_transform import (
+    Freeze,
+    Nonprojective,
+    Punct,
+    TreeTransform,
+    freeze_param,
+    nonprojective_param,
+    punct_param,
+)
 
 _ORDERS = tuple(map("".join, permutations("svo")))
 # Roles of words at their heads, and the row of `_slots` for each, -1 for others. A CLAUSE is a subject before its
@@ -99,11 +105,9 @@ class Sov(TreeTransform):
         forest, relation, relations = with_outer_copulas(forest, words.relation, words.relations)
         return forest, replace(words, relation=relation, relations=relations)
 
-    def choose(
-        self, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing, top: Int64
-    ) -> Listing:
+    def choose(self, draws: Draws, block: TreeBlock, members: Members) -> Listing:
         """Return the families of verbs and copulas in the order of the language."""
-        members, seen = Members(forest, listing, top), block.seen
+        listing, seen = members.listing, block.seen
         roles = _roles(seen.relations)
         role = np.where(listing.itself, VERB, roles[seen.relation[members.word]])
         role[members.head < 0] = OTHER
@@ -112,7 +116,7 @@ class Sov(TreeTransform):
         role[(role == CLAUSE) & members.after] = OTHER
         role[role == CLAUSE] = SUBJECT
         is_verb = seen.has_tag("VERB", "AUX")[members.head] & ~is_outer
-        slots = self._slots(draws, keys, block, forest, listing)
+        slots = self._slots(draws, block, members)
         # Slots 0 and 4 are other dependents; s, o and v have the slots 1 to 3 of their letters.
         slot = np.where(members.after, 4, 0)
         row = _ROWS[role]
@@ -126,15 +130,15 @@ class Sov(TreeTransform):
         beside[at] = np.where(slots[0, members.family[at]] < slots[2, members.family[at]], 1, 3)
         return members.arranged(np.where(is_verb, slot, np.where(has_copula, beside, 0)))
 
-    def _slots(self, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing) -> Int64:
+    def _slots(self, draws: Draws, block: TreeBlock, members: Members) -> Int64:
         """Return int64[3, F]: the slots of s, o and v in each family, from 1."""
         table = np.array([[order.index(letter) + 1 for order in _ORDERS] for letter in "sov"])
         if self.sequence != "random":
-            return np.repeat(table[:, [_ORDERS.index(self.sequence)]], len(listing.heads), axis=1)
+            return np.repeat(table[:, [_ORDERS.index(self.sequence)]], len(members.listing.heads), axis=1)
         # One draw for each tree, at position 0; its upper 32 bits times 6, divided by 2^32, is the order.
-        drawn = draws.draw(keys[block.numbers], np.zeros(len(block.numbers), np.int64)) >> np.uint64(32)
+        drawn = draws.draw(block.keys, np.zeros(len(block.keys), np.int64)) >> np.uint64(32)
         order = ((drawn * np.uint64(len(_ORDERS))) >> np.uint64(32)).astype(np.int64)
-        tree = np.append(forest.tree_of, np.arange(len(block.numbers)))[listing.heads]  # of roots: n + t
+        tree = np.append(members.forest.tree_of, np.arange(len(block.keys)))[members.listing.heads]  # of roots: n + t
         return table[:, order[tree]]
 
 

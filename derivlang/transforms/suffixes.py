@@ -5,7 +5,7 @@
     second      kin      ker        objects            objects, and other subjects
     third       kan      kre        indirect objects   indirect objects
 
-`syntax/arguments.py` has the relations. Words with suffixes have no inverse, so `undo` reads the stored source.
+Words with suffixes have no inverse, so `undo` reads the stored source.
 The suffixes and systems are from Ravfogel, Goldberg and Linzen 2019 (NAACL, N19-1356). In place of a system, `case`
 takes a table with a suffix of the singular and one of the plural for relations:
 
@@ -16,6 +16,17 @@ takes a table with a suffix of the singular and one of the plural for relations:
     vocative		en              an empty one: no suffix in that number
 
 Lines that begin with `#` are comments; the header may be left out.
+
+Arguments: the subjects, objects and indirect objects of a batch's trees, with their number.
+
+The relations are UD v2's (and v1's); words with other relations are not arguments:
+
+    subject          nsubj, nsubj:pass, nsubj:outer (nsubjpass)
+    object           obj (dobj)
+    indirect object  iobj
+
+A clause with an object is transitive: its head has a dependent that is one. The head of an outer subject is its copula
+(`lifting.py`).
 """
 
 from __future__ import annotations
@@ -30,11 +41,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int64, owners
+from derivlang.core.arrays import Bool, Int32, Int64, owners
 from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import Draws
+from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.words import Words, numbers_of
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
@@ -42,12 +54,15 @@ from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.formats.opening import utf8_text
 from derivlang.formats.places import once_per_version
-from derivlang.grammar.labels import V2_RELATIONS
-from derivlang.syntax.arguments import INDIRECT, OBJECT, SUBJECT, Arguments, arguments_of
+from derivlang.grammar.families import V2_RELATIONS
+from derivlang.syntax.forest import forest_of
+from derivlang.syntax.lifting import with_outer_copulas
 from derivlang.syntax.words import see
 from derivlang.transforms.base import Forms, Transform
 from derivlang.transforms.forms import FEATS, LEMMAS, has_features, with_lemmas, with_suffixes
 
+SUBJECT, OBJECT, INDIRECT = range(3)
+ROLES = {"nsubj": SUBJECT, "nsubjpass": SUBJECT, "obj": OBJECT, "dobj": OBJECT, "iobj": INDIRECT}
 SUFFIXES = ("kar", "kon", "kin", "ker", "kan", "kre")
 System: TypeAlias = Literal["nom-acc", "erg-abs"]
 Stem: TypeAlias = Literal["form", "lemma"]
@@ -330,3 +345,39 @@ def read_suffixes(file: Path) -> SuffixTable:
 
 def _broken(file: Path, number: int, what: str) -> DataError:
     return DataError(what, where=f"{file}:{number}", fix="give lines as nsubj<TAB>kar<TAB>kon", id="suffix-table")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arguments:
+    """The n arguments of a batch of N words, in the order of the words.
+
+    word: int64[n]. head: int64[n], the word that each depends on. role: int64[n], SUBJECT, OBJECT or INDIRECT.
+    transitive: bool[n], whether the clause has an object. parent: int64[N], -1 for roots, and relation: int32[N], codes
+    into relations: the trees in which the heads are these.
+    """
+
+    word: Int64
+    head: Int64
+    role: Int64
+    transitive: Bool
+    parent: Int64
+    relation: Int32
+    relations: tuple[str, ...]
+
+
+def arguments_of(batch: Batch) -> Arguments:
+    """Return the arguments of a batch with trees."""
+    tree = batch.layers["head"]
+    assert isinstance(tree, Tree)
+    forest, relation, relations = with_outer_copulas(
+        forest_of(tree.head, batch.unit_words, batch.sentences),
+        tree.deprel.codes,
+        [name or "_" for name in tree.deprel.values.to_pylist()],
+    )
+    parent = forest.parent
+    role = np.array([ROLES.get(name.partition(":")[0], -1) for name in relations])[relation]
+    word = np.flatnonzero((role >= 0) & (parent >= 0))
+    head, role = parent[word], role[word]
+    has_object = np.zeros(batch.n_words, bool)
+    has_object[head[role == OBJECT]] = True
+    return Arguments(word, head, role, has_object[head], parent, relation, relations)

@@ -34,17 +34,22 @@ from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, UInt64
+from derivlang.core.arrays import Bool, Int64
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
 from derivlang.core.spec import param
-from derivlang.syntax.forest import Forest
-from derivlang.syntax.layout import Listing
+from derivlang.syntax.layout import Listing, Members
 from derivlang.syntax.nodes import TreeBlock
-from derivlang.syntax.slots import Members
-from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct
 from derivlang.syntax.words import WordKinds, see, written
-from derivlang.transforms.tree_transform import TreeTransform, freeze_param, nonprojective_param, punct_param
+from derivlang.transforms.tree_transform import (
+    Freeze,
+    Nonprojective,
+    Punct,
+    TreeTransform,
+    freeze_param,
+    nonprojective_param,
+    punct_param,
+)
 
 _SUBJECTS = ("nsubj", "csubj")
 _OBJECTS = ("obj", "iobj", "obl", "expl", "ccomp", "xcomp")
@@ -74,11 +79,8 @@ class Swap(TreeTransform):
         relation[seen.has_relation("mark") & written(batch, ("to",))] = len(seen.relations) + 1
         return replace(seen, relation=relation, relations=(*seen.relations, _OF, _TO))
 
-    def choose(
-        self, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing, top: Int64
-    ) -> Listing:
+    def choose(self, draws: Draws, block: TreeBlock, members: Members) -> Listing:
         """Return the families with the pair swapped."""
-        members = Members(forest, listing, top)
         rules = _Relations(members, block.seen)
         if self.pair == "VERB-obj":
             return _objects_first(rules)

@@ -15,34 +15,35 @@ differences are in `docs/guide/syntax.md`. For orders by counts see `syntax/by_c
 from __future__ import annotations
 
 import dataclasses
-import glob
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from stat import S_ISREG
 from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, UInt64, group_of, lengths_of, offsets_of
+from derivlang.core.arrays import group_of, lengths_of, offsets_of
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.keys import Draws
 from derivlang.core.spec import param, text_of
 from derivlang.core.spec_files import parts_of
-from derivlang.formats.places import is_path
+from derivlang.grammar.counts import Counts
 from derivlang.grammar.families import Families
-from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.load import GRAMMARS, SUBSTRATES, load_counts, load_grammar, shipped
+from derivlang.grammar.grammar import GRAMMARS, SUBSTRATES, Grammar, load_counts, load_grammar, shipped
 from derivlang.grammar.order_model import OrderModel
 from derivlang.syntax.by_counts import ByPairs, BySide
-from derivlang.syntax.forest import Forest
-from derivlang.syntax.layout import Listing
+from derivlang.syntax.layout import Listing, Members
 from derivlang.syntax.nodes import TreeBlock
-from derivlang.syntax.slots import Members
-from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct
 from derivlang.syntax.words import WordKinds, see
-from derivlang.transforms.tree_transform import TreeTransform, freeze_param, nonprojective_param, punct_param
+from derivlang.transforms.tree_transform import (
+    Freeze,
+    Nonprojective,
+    Punct,
+    TreeTransform,
+    freeze_param,
+    nonprojective_param,
+    punct_param,
+)
 
 _COUNTED: dict[str, type[BySide | ByPairs]] = {"side": BySide, "pairwise": ByPairs}
 _DRAWN = ("mode", "temperature", "substrate", "mix", "labels", "seed")  # parameters that only drawn orders read
@@ -110,7 +111,7 @@ class Syn(TreeTransform):
                 fix="name one grammar, without a head class",
                 id="bad-value",
             )
-        return _counted(name, str(self.model), _stamp(name))
+        return _counted(name, load_counts(name, where="--t syn"), str(self.model))
 
     def _check_drawn(self) -> None:
         """Raise UsageError for a parameter of drawn orders that is not at its default."""
@@ -136,25 +137,41 @@ class Syn(TreeTransform):
         return (*super().resources, *self._loaded()[1])
 
     def _loaded(self) -> tuple[OrderModel, tuple[str, ...]]:
-        grammars = tuple((name, rest.strip("@~")) for name, rest in parts_of(self.grammar, GRAMMARS))
-        stamps = tuple(_stamp(name) for name in (*(name for name, _ in grammars), self.substrate))
-        return _model(grammars, str(self.substrate), self.mix, self.labels, self.mode, self.temperature, stamps)
+        """Return (the model, the fingerprints of its grammars)."""
+        classes: dict[str, Grammar] = {}
+        for name, rest in parts_of(self.grammar, GRAMMARS):
+            grammar, head_class = load_grammar(name, where="--t syn"), rest.strip("@~")
+            for wanted in (head_class,) if head_class else grammar.classes:
+                if wanted in classes:
+                    raise UsageError(
+                        f"syn: there are two grammars for {wanted} heads, the second is {name}",
+                        fix="name the class of each grammar, as in fr@N~hi@V",
+                        id="bad-value",
+                    )
+                if wanted not in grammar.classes:
+                    raise UsageError(
+                        f"syn: the grammar {name} has no model of {wanted} heads",
+                        fix=f"use one of its classes: {', '.join(grammar.classes)}",
+                        id="grammar-class",
+                    )
+                classes[wanted] = grammar
+        under = None if self.substrate == "none" else load_grammar(self.substrate, where="--t syn:substrate")
+        model = _model(tuple(classes.items()), under, self.mix, self.labels, self.temperature, self.mode)
+        used = [f"{name} {grammar.fingerprint}" for name, grammar in classes.items()]
+        return model, (*used, *([] if under is None else [f"substrate {under.fingerprint}"]))
 
     def words(self, batch: Batch) -> WordKinds:
         """Return the properties of the words; demonstratives are marked if the model distinguishes them."""
         return see(batch).with_demonstratives(batch, () if self.model else self.order_model().demonstratives)
 
-    def choose(
-        self, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing, top: Int64
-    ) -> Listing:
+    def choose(self, draws: Draws, block: TreeBlock, members: Members) -> Listing:
         """Return the listing with the families of modelled heads in a drawn order, or in the order of counts.
 
         A family is a head and its dependents. Each member is coded as upos * relations + relation, the head itself as
         tags * relations + upos: with 2 tags, 3 relations, a dependent (1, 2) is 5 and a head of tag 1 is 7.
         """
-        seen = block.seen
+        seen, forest, listing, top = block.seen, members.forest, members.listing, members.top
         if self.model:
-            members = Members(forest, listing, top)
             return members.arranged(self.counted_model().slots(members, seen))
         model = self.order_model()
         ordered = np.array([model.has_model(tag) for tag in seen.tags], bool)
@@ -171,16 +188,13 @@ class Syn(TreeTransform):
         n_relations = len(seen.relations)
         codes = seen.upos.take(words).astype(np.int64) * n_relations + seen.relation.take(words)
         codes[itself] = len(seen.tags) * n_relations + seen.upos.take(words.take(itself))
-        # np.unique would sort them
-        is_used = np.zeros(len(seen.tags) * (n_relations + 1), bool)
-        is_used[codes] = True
-        numbers = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
-        tokens = tuple(_token(code, seen) for code in np.flatnonzero(is_used).tolist())
+        used, numbers = np.unique(codes, return_inverse=True)
+        tokens = tuple(_token(code, seen) for code in used.tolist())
         head = listing.heads.take(which)
         tree = forest.tree_of.take(head)
         # The head's place in its tree, so that a draw does not depend on the batch.
-        family_keys = draws.draw(keys[block.numbers[tree]], top.take(head) - block.forest.trees.take(tree))
-        families = Families(offsets, numbers.take(codes), tokens, family_keys)
+        family_keys = draws.draw(block.keys[tree], top.take(head) - block.forest.trees.take(tree))
+        families = Families(offsets, numbers.astype(np.int32), tokens, family_keys)
         return listing.reordered(entries, begins.take(owner) + model.draw(families, draws))
 
 
@@ -192,29 +206,9 @@ def _token(code: int, seen: WordKinds) -> str:
     return f"{seen.tags[code // n_relations]}&{seen.relations[code % n_relations]}"
 
 
-def _stamp(name: str) -> tuple[tuple[str, int, int], ...]:
-    """Return (name, size, modification time) of the files that a name may mean; () for a shipped grammar."""
-    if name in shipped():  # comes before a file of that name
-        return ()
-    path = Path(name)
-    try:
-        files = sorted(path.parent.glob(f"{glob.escape(path.name)}*")) if path.name else []
-    except (OSError, ValueError):  # the reader raises a better error
-        return ()
-    stats = [(file.name, file.stat()) for file in files if is_path(file, "file")]
-    # Reading a pipe changes its times, and it can be read once.
-    return tuple((name, stat.st_size, stat.st_mtime_ns if S_ISREG(stat.st_mode) else 0) for name, stat in stats)
-
-
 @lru_cache(maxsize=16)
-def _grammar(name: str, where: str, stamp: object) -> Grammar:
-    """Read a grammar, once for each version of its files (stamp)."""
-    return load_grammar(name, where=where)
-
-
-@lru_cache(maxsize=16)
-def _counted(grammar: str, model: str, stamp: object) -> BySide | ByPairs:
-    """Return the model of a text such as "side=0.75", once for each version of its file (stamp)."""
+def _counted(grammar: str, counts: Counts, model: str) -> BySide | ByPairs:
+    """Return the model of a text such as "side=0.75". The cache keeps what it has computed."""
     name, _, text = model.partition("=")
     if name not in _COUNTED:
         raise unknown(
@@ -232,7 +226,6 @@ def _counted(grammar: str, model: str, stamp: object) -> BySide | ByPairs:
             fix=f'write the share that decides an order, as in model="{name}=0.75"',
             id="bad-value",
         )
-    counts = load_counts(grammar, where="--t syn")
     row, rows = ("side", counts.sides) if name == "side" else ("pair", counts.pairs)
     if not rows:
         raise UsageError(
@@ -246,36 +239,12 @@ def _counted(grammar: str, model: str, stamp: object) -> BySide | ByPairs:
 
 @lru_cache(maxsize=32)
 def _model(
-    grammars: tuple[tuple[str, str], ...],
-    substrate: str,
+    classes: tuple[tuple[str, Grammar], ...],
+    substrate: Grammar | None,
     mix: float,
-    labels: str,
-    mode: str,
+    labels: Literal["map", "as-is"],
     temperature: float,
-    stamps: object,
-) -> tuple[OrderModel, tuple[str, ...]]:
-    """Return (model, fingerprints of its grammars). The cache keeps what a model has computed.
-
-    grammars: (name or path, head class; "" for all classes of the grammar).
-    """
-    classes: dict[str, Grammar] = {}
-    for name, head_class in grammars:
-        grammar = _grammar(name, "--t syn", _stamp(name))
-        for wanted in (head_class,) if head_class else grammar.classes:
-            if wanted in classes:
-                raise UsageError(
-                    f"syn: there are two grammars for {wanted} heads, the second is {name}",
-                    fix="name the class of each grammar, as in fr@N~hi@V",
-                    id="bad-value",
-                )
-            if wanted not in grammar.classes:
-                raise UsageError(
-                    f"syn: the grammar {name} has no model of {wanted} heads",
-                    fix=f"use one of its classes: {', '.join(grammar.classes)}",
-                    id="grammar-class",
-                )
-            classes[wanted] = grammar
-    under = None if substrate == "none" else _grammar(substrate, "--t syn:substrate", _stamp(substrate))
-    model = OrderModel(classes, under, mix=mix, labels=labels, mode=mode, temperature=temperature)  # type: ignore[arg-type]
-    used = [f"{name} {grammar.fingerprint}" for name, grammar in classes.items()]
-    return model, (*used, *([f"substrate {under.fingerprint}"] if under is not None else []))
+    mode: Literal["sample", "argmax"],
+) -> OrderModel:
+    """Return the model of these grammars, which are the same objects until their files change. It is kept."""
+    return OrderModel(dict(classes), substrate, mix=mix, labels=labels, temperature=temperature, mode=mode)

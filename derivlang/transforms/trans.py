@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import Literal, Self
 
 import numpy as np
@@ -46,7 +45,6 @@ from derivlang.transforms.scripts import CLONES, PRIVATE, Script, load_script, o
 By = Literal["type", "frequency", "mass"]
 _WAYS = ("script", "offset", "clones")  # of writing words; a transform has one
 _PRIVATE_PLANES = 0xF0000  # first code point of planes 15 and 16
-_TYPES_AT_ONCE = 1 << 16  # types whose code points are looked at together, so that they stay in the cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,18 +259,14 @@ def private_share(
     apply: maps types by the script, or keeps some of them; None to map all. An image can hold such a character only if
     the type holds one, or a character that becomes one. So only these types are mapped.
     """
-    apply = apply or partial(map_script, script=script)
-    private = 0
-    for start in range(0, len(types), _TYPES_AT_ONCE):
-        some = types.slice(start, _TYPES_AT_ONCE)
-        points, offsets = codepoints(some)
-        at = np.flatnonzero(np.maximum(points, script.map_codepoints(points)) >= _PRIVATE_PLANES)
-        asked = np.zeros(len(some), bool)
-        asked[np.searchsorted(offsets, at, "right") - 1] = True
-        image = apply(some.filter(to_arrow(asked)))
-        is_private = to_numpy(pc.match_substring_regex(image, r"[\x{F0000}-\x{10FFFD}]"))
-        private += int(counts[start : start + len(some)][asked][is_private].sum())
-    return 100 * private / max(int(counts.sum()), 1)
+    points, offsets = codepoints(types)
+    at = np.flatnonzero(np.maximum(points, script.map_codepoints(points)) >= _PRIVATE_PLANES)
+    asked = np.zeros(len(types), bool)
+    asked[np.searchsorted(offsets, at, "right") - 1] = True
+    some = types.filter(to_arrow(asked))
+    image = map_script(some, script) if apply is None else apply(some)
+    is_private = to_numpy(pc.match_substring_regex(image, r"[\x{F0000}-\x{10FFFD}]"))
+    return 100 * int(counts[asked][is_private].sum()) / max(int(counts.sum()), 1)
 
 
 def _special(types: pa.Array, script: Script) -> Bool:

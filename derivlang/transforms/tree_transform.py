@@ -1,30 +1,37 @@
 """The base class of transforms that order the dependents of each head, and the parameters that they share.
 
-A subclass says what it reads of the words (`words`) and which order each family gets (`choose`). `syntax/tree_order.py`
-lays the families out; a head and its dependents' subtrees have one layout in all of these transforms.
+A subclass says what it reads of the words (`words`) and which order each family gets (`choose`). What stays together,
+where marks go and what becomes of crossing arcs is decided here, once, for all of them (`syntax/arrange.py`).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from derivlang.core.arrays import Int64, UInt64
+import numpy as np
+
 from derivlang.core.batch import Batch
-from derivlang.core.keys import Draws
+from derivlang.core.keys import Draws, sequence_keys
+from derivlang.core.layers.tree import Tree
 from derivlang.core.order import Order
 from derivlang.core.spec import param
-from derivlang.syntax.forest import Forest
-from derivlang.syntax.layout import Listing
-from derivlang.syntax.nodes import TreeBlock
-from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct, tree_order
+from derivlang.syntax.arrange import arrange
+from derivlang.syntax.forest import Forest, forest_of, merged
+from derivlang.syntax.layout import Listing, Members
+from derivlang.syntax.nodes import Rules, TreeBlock
+from derivlang.syntax.parts import bonds
 from derivlang.syntax.words import WordKinds, see
 from derivlang.transforms.base import Transform
 
 # Raise it when an order is laid out or a label is read differently: the fingerprint changes, the draws do not.
 # A higher `rule_version` changes the draws, too.
 LAYOUT = 4
+
+Freeze: TypeAlias = Literal["parts", "none"]
+Punct: TypeAlias = Literal["reader", "permute"]
+Nonprojective: TypeAlias = Literal["block", "keep-order"]
 
 
 def freeze_param() -> Any:
@@ -61,14 +68,8 @@ class TreeTransform(Transform):
         return see(batch)
 
     @abstractmethod
-    def choose(
-        self, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing, top: Int64
-    ) -> Listing:
-        """Return the listing with its families in the new order.
-
-        keys: uint64[T], of the batch's trees; `block.numbers` are numbers of trees in the batch. forest: of the nodes
-        that are laid out. top: int64[n], the word of the block that represents each node.
-        """
+    def choose(self, draws: Draws, block: TreeBlock, members: Members) -> Listing:
+        """Return the families of some trees in the new order. members: of these families, in surface order."""
 
     def lift(self, forest: Forest, words: WordKinds) -> tuple[Forest, WordKinds]:
         """Return the trees with other heads, and the words with their relations there, before the order is chosen."""
@@ -84,12 +85,16 @@ class TreeTransform(Transform):
 
         Counts trees that were not projective, and those that keep their order (`syntax/arrange.py`).
         """
-        return tree_order(
-            batch,
-            self.words(batch),
-            partial(self.choose, draws),
-            freeze=self.freeze,
-            punct=self.punct,
-            nonprojective=self.nonprojective,
-            lift=self.lift,
-        )
+        tree, words = batch.layers["head"], self.words(batch)
+        assert isinstance(tree, Tree)
+        whole = forest_of(tree.head, batch.unit_words, batch.sentences)
+        # Equal to the sentence's key if a tree is one sentence.
+        keys = sequence_keys(batch.type_hashes[batch.words], whole.trees)
+        tails, sentences, new_tails = merged(batch, whole.trees, tails=self.punct == "reader")
+        bound = bonds(whole, words, tree) if self.freeze == "parts" else np.zeros(batch.n_words, bool)
+        block = TreeBlock(*self.lift(whole, words), tails, bound, keys)  # parts are found before words are lifted
+        rules = Rules(self.nonprojective == "keep-order", self.punct == "permute")
+        place, counts = arrange(block, partial(self.choose, draws), rules)
+        index = np.empty(batch.n_words, np.int32)
+        index[place] = np.arange(batch.n_words, dtype=np.int32)
+        return Order(index, sentences, new_tails, batch.n_words, counts=counts)

@@ -5,7 +5,7 @@ An order moves the words of the *body* of each sentence: the sentence without it
 
     Welcome to ACL .    start 0, length 3, tail 1; with final=move: start 0, length 4, tail 0
 
-`shuffle.py`, `mallows.py` and `sort.py` have the other ones.
+`shuffle.py` and `sort.py` have the other ones.
 """
 
 from __future__ import annotations
@@ -106,19 +106,13 @@ def windows(start: Int64, length: Int64, size: int) -> tuple[Int64, Int64, Int64
 def reversal(first: Int64, size: Int64, n_words: int) -> Int32:
     """Return int32[n_words]: the order that reverses groups of words, int64[G] each, ascending, and leaves the others.
 
-    A group's word p is first + size - 1 - (p - first) = (2 · first + size - 1) - p. This is computed for all words from
-    a group to the next one, and words between two groups are put back.
+    A group's word p is first + size - 1 - (p - first) = (2 · first + size - 1) - p.
 
     "Welcome to ACL ." at words 4 … 7, all but the full stop reversed: first 4, size 3, 8 + 3 - 1 - [4 5 6] = [6 5 4]
     """
     index = np.arange(n_words, dtype=np.int32)
-    if not len(first):
-        return index
-    after = index[first[0] :]
-    np.subtract(np.repeat((2 * first + size - 1).astype(np.int32), np.diff(first, append=n_words)), after, out=after)
-    end = first + size
-    between = expand_ranges(end, np.append(first[1:], n_words) - end)
-    index[between] = between
+    words = expand_ranges(first, size)
+    index[words] = np.repeat(2 * first + size - 1, size) - words
     return index
 
 

@@ -558,7 +558,7 @@ _WEIGHTS = b"relation\tside\tdistance\n# a comment\nnsubj\t0.5\t-1e2\nobj\t-.5\t
 
 
 def _grammar(path: Path, data: bytes) -> str | None:
-    from derivlang.grammar.load import load_grammar
+    from derivlang.grammar.grammar import load_grammar
 
     path.write_bytes(data)
     load_grammar(path)

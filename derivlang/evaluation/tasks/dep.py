@@ -31,7 +31,7 @@ from derivlang.evaluation.formulas import fixed
 from derivlang.evaluation.metrics import Metric, head_counts, right_counts
 from derivlang.evaluation.rows import LanguageRows
 from derivlang.evaluation.tasks.base import Task
-from derivlang.grammar.labels import V2_RELATIONS
+from derivlang.grammar.families import V2_RELATIONS
 from derivlang.sources.corpus import Corpus
 from derivlang.training.languages import Languages
 

@@ -17,8 +17,7 @@ import numpy as np
 from derivlang.core.arrays import Float32
 from derivlang.parsing.base import UPOS
 from derivlang.parsing.model import is_matrix, rounded
-from derivlang.parsing.training.batches import EncodedTreebank, batches, build_vocabulary, encode_treebank
-from derivlang.parsing.training.config import ParserConfig
+from derivlang.parsing.training.batches import EncodedTreebank, ParserConfig, batches, build_vocabulary, encode_treebank
 from derivlang.parsing.training.network import TorchNetwork
 from derivlang.parsing.treebank import Treebank
 
@@ -45,9 +44,7 @@ class TrainedParser:
         }
 
 
-def fit(
-    train: Treebank, dev: Treebank | None, config: ParserConfig, report: Callable[[str], None] = lambda line: None
-) -> TrainedParser:
+def fit(train: Treebank, config: ParserConfig, report: Callable[[str], None] = lambda line: None) -> TrainedParser:
     """Train a parser on a treebank; `report` gets a line per epoch.
 
     The result is the same for the same seed on one machine with one thread.
@@ -57,15 +54,12 @@ def fit(
     torch.manual_seed(config.seed)
     vocabulary, counts = build_vocabulary(train, config)
     data = encode_treebank(train, vocabulary, counts, train.relations, config)
-    held_out = None if dev is None else encode_treebank(dev, vocabulary, counts, train.relations, config)
     network = TorchNetwork(config, len(vocabulary) + 2, len(UPOS), len(train.relations))
-    train_network(network, data, held_out, report)
+    train_network(network, data, report)
     return TrainedParser(network.exported(), vocabulary, train.relations, config)
 
 
-def train_network(
-    network: TorchNetwork, data: EncodedTreebank, dev: EncodedTreebank | None, report: Callable[[str], None]
-) -> None:
+def train_network(network: TorchNetwork, data: EncodedTreebank, report: Callable[[str], None]) -> None:
     """Train the network on trees; it ends with the averaged weights."""
     import torch
 
@@ -95,30 +89,8 @@ def train_network(
                 torch._foreach_lerp_(average, [w.detach() for w in weights], 1 - decay)
             losses.append(float(loss.detach()))
             number += 1
-        line = f"epoch {epoch + 1}/{config.epochs}: loss {np.mean(losses):.3f}"
-        if dev is not None:
-            with _kept(weights):
-                _set(weights, average)
-                scores = evaluate(network, dev)
-            line += "; dev " + ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
-        report(line)
+        report(f"epoch {epoch + 1}/{config.epochs}: loss {np.mean(losses):.3f}")
     _set(weights, average)
-
-
-def evaluate(network: TorchNetwork, data: EncodedTreebank) -> dict[str, float]:
-    """Return UPOS, UAS and LAS in percent, with relations in full and the best head of each word (not of a tree)."""
-    import torch
-
-    right = np.zeros(4)
-    with torch.no_grad():
-        for _, batch in batches(data, network.config, None):
-            tags, arcs, labels = network.scores(batch, noise=False)
-            head = arcs.argmax(2).T
-            same = (head == batch.head) & batch.inside
-            label = (labels(head).argmax(2) == batch.deprel) & same
-            tag = (tags.argmax(2) == batch.upos) & batch.inside
-            right += [int(batch.inside.sum()), int(tag.sum()), int(same.sum()), int(label.sum())]
-    return {name: 100 * n / right[0] for name, n in zip(("UPOS", "UAS", "LAS"), right[1:], strict=True)}
 
 
 def _learning_rate_at(config: ParserConfig, step: int, done: float) -> float:

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 from derivlang.core.arrays import Float32
 from derivlang.parsing.features import WORD_LIMIT
-from derivlang.parsing.training.batches import PaddedBatch
-from derivlang.parsing.training.config import ParserConfig
+from derivlang.parsing.training.batches import PaddedBatch, ParserConfig
 
 if TYPE_CHECKING:
     import torch

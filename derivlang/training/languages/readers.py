@@ -33,9 +33,9 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
+from derivlang.lexical.encoding import is_token, subword_order
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.own import OwnTokenizer
-from derivlang.lexical.subwords import is_token, subword_order
 from derivlang.lexical.twin_folder import Twin
 from derivlang.pipeline import Pipeline
 

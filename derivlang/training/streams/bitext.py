@@ -24,8 +24,7 @@ from derivlang.core.arrow import to_numpy
 from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.opening import open_lines
-from derivlang.lexical.encoding import Encoded
-from derivlang.lexical.subwords import lift_links
+from derivlang.lexical.encoding import Encoded, lift_links
 from derivlang.store.shards import read_parquet
 from derivlang.training.batch import Pieces
 from derivlang.training.languages import DERIVED, SOURCE, Languages

@@ -21,9 +21,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from derivlang.align.align import AlignOptions, align_bitext
+from derivlang.align.align import INSTALL, AlignOptions, align_bitext
 from derivlang.align.bitext import Bitext, WordLists
-from derivlang.align.eflomal import INSTALL
 from derivlang.align.links import Links, check_range, parse_lines
 from derivlang.core.arrays import Int64, lengths_of, offsets_of
 from derivlang.core.errors import DataError, UsageError
