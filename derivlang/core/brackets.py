@@ -46,11 +46,6 @@ class Constituents:
     def __len__(self) -> int:
         return len(self.label)
 
-    def equals(self, other: Constituents) -> bool:
-        """Return whether the constituents are the same ones. Their words are not compared: they must be the same."""
-        arrays = ((self.label, other.label), (self.start, other.start), (self.end, other.end))
-        return all(map(np.array_equal, *zip(*arrays, strict=True))) and self.names.equals(other.names)
-
     def opened(self, n_words: int) -> Int64:
         """Return int64[N + 1]: how many constituents begin before each word; those that begin at it count for the next.
 

@@ -188,16 +188,9 @@ def _restore(columns: dict[str, pa.Array], schema: Schema, source: Batch, back: 
         for name, column in columns.items()
         if name.startswith("source_") and schema.field(name) is None
     }
-    stored = {label for label, column in given.items() if column.null_count < len(column)}
-    is_damaged = not given.keys() <= columns.keys()  # then a layer may lack a column that its source has
     undone: dict[str, pa.Array] = {}
-    whole_layers: dict[str, Layer] = {}
-    for label, layer in back.items():
-        names = layer.column_names(source)
-        if names is not None and not is_damaged and stored.isdisjoint(names):
-            whole_layers[label] = layer
-        else:
-            undone |= layer.columns(source)
+    for layer in back.values():
+        undone |= layer.columns(source)
     fixed = dict(columns)
     for label, column in given.items():
         # Without derived words there is no inverse: rows without words keep the labels that they have.
@@ -205,7 +198,7 @@ def _restore(columns: dict[str, pa.Array], schema: Schema, source: Batch, back: 
     for name, column in undone.items():
         if f"source_{name}" not in columns:
             fixed[name] = column
-    return _read_layers(fixed, schema, source, whole_layers)
+    return _read_layers(fixed, schema, source)
 
 
 def _coalesced(first: pa.Array, second: pa.Array) -> pa.Array:
@@ -216,15 +209,10 @@ def _coalesced(first: pa.Array, second: pa.Array) -> pa.Array:
     return pc.coalesce(decoded(first).cast(second.type), second)
 
 
-def _read_layers(
-    columns: Mapping[str, pa.Array], schema: Schema, batch: Batch, known: Mapping[str, Layer] = {}
-) -> dict[str, Layer]:
-    """Return the layers of the schema. known: layers that need not be read, by name."""
+def _read_layers(columns: Mapping[str, pa.Array], schema: Schema, batch: Batch) -> dict[str, Layer]:
+    """Return the layers of the schema."""
     labels = Labels(columns, batch)
-    return {
-        field.column: known.get(field.column) or find_layer(field.kind).restore(field, labels)
-        for field in schema.layer_fields
-    }
+    return {field.column: find_layer(field.kind).restore(field, labels) for field in schema.layer_fields}
 
 
 def _source_sizes(stored: pa.Array, local: Int64, units: Int64) -> Int64:

@@ -7,7 +7,6 @@
     group     the words that an order must treat as one word
     differs   the rows whose labels the inverse order and lexicon do not restore
 
-Two more save time where a kind can say what they ask: `unrestored`, the rows that would differ, and `column_names`.
 
 A layer sees the words (a BareBatch), never other layers.
 """
@@ -16,12 +15,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Self
 
-import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int32, Int64, owners
@@ -48,11 +46,6 @@ class Realignment:
     policies: Policies = Policies()
     counts: Counter[str] = field(default_factory=Counter)
     labels: Lexicon = Lexicon()
-
-    @cached_property
-    def is_identity(self) -> bool:
-        """Whether every word stays where it is."""
-        return self.order.is_permutation and np.array_equal(self.order.index, np.arange(self.order.n_source))
 
     @cached_property
     def positions(self) -> Int32:
@@ -103,14 +96,6 @@ class Layer(ABC):
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return Arrow columns of R rows, by name; `batch` holds the words that the layer annotates."""
 
-    def column_names(self, batch: BareBatch) -> Collection[str] | None:
-        """Return the names of the columns that `columns` writes, if `restore` would return this layer from them.
-
-        None where `restore` gives more or less than was written, or where only `columns` knows the names. Without it,
-        layers of a derived set under the inverse order are written and read again.
-        """
-        return None
-
     def group(self, batch: BareBatch, policies: Policies, inside: Bool) -> None:
         """Set `inside[i]` if word i continues the group of the word before it, under these policies.
 
@@ -124,14 +109,6 @@ class Layer(ABC):
         has_order: the pipeline has an order. exact: this order is a permutation.
         """
         return has_order
-
-    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool] | None:
-        """Return the rows of each column that the inverse order does not restore, bool[R], if they are known by now.
-
-        derived: this layer after `realign(move)`. What is said of rows that lose words does not count. Return None if
-        the rows are known only after the inverse was taken and both columns were written.
-        """
-        return None
 
     def differs(self, ours: pa.Array, theirs: pa.Array) -> Bool:
         """Return bool[R]: the rows in which a source column differs from the one that the inverse order gives."""

@@ -14,7 +14,7 @@ after the last one, to the outermost constituent there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -38,10 +38,9 @@ PARSE = "parse"  # the column of trees in files and generated sources
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstituentTrees(Layer):
-    """name: the column. found: the constituents, counted in the batch. texts: the column, if it has been written.
+    """name: the column. found: the constituents, counted in the batch.
 
-    origin: the trees of which these are a new order, so that the way back need not write them again. inserted: bool[N],
-    words that an order inserted, which have no part of speech; None if there are none.
+    inserted: bool[N], words that an order inserted, which have no part of speech; None if there are none.
     """
 
     losses: ClassVar[Mapping[str, str]] = {
@@ -51,8 +50,6 @@ class ConstituentTrees(Layer):
 
     name: str
     found: Constituents
-    texts: pa.Array | None = None
-    origin: ConstituentTrees | None = None
     inserted: Bool | None = None
 
     @classmethod
@@ -69,7 +66,7 @@ class ConstituentTrees(Layer):
                 fix=f"write {texts[row].as_py()[:200]}",
                 id="brackets",
             )
-        return replace(layer, texts=texts)
+        return layer
 
     @classmethod
     def restore(cls, field: Field, labels: Labels) -> Self:
@@ -92,21 +89,17 @@ class ConstituentTrees(Layer):
 
     def realign(self, move: Realignment) -> ConstituentTrees:
         """Return the trees in the derived order. Counts the constituents that are left out."""
-        found = self.found
-        if not move.is_identity:
-            found, split, deleted = in_order(found, move.order, move.positions)
-            for how, count in (("split", split), ("deleted", deleted)):
-                if count:
-                    move.counts[f"{self.name}-{how}"] += count
+        found, split, deleted = in_order(self.found, move.order, move.positions)
+        for how, count in (("split", split), ("deleted", deleted)):
+            if count:
+                move.counts[f"{self.name}-{how}"] += count
         if move.order.n_inserted:
             found = _to_the_edges(found, move)
-        if self.origin is not None and found.equals(self.origin.found):
-            return self.origin
         inserted = self.inserted
         if move.order.n_inserted or inserted is not None:
             index = move.order.index
             inserted = (index < 0) | (False if inserted is None else inserted[index])
-        return replace(self, found=found, texts=None, origin=None if self.texts is None else self, inserted=inserted)
+        return replace(self, found=found, inserted=inserted)
 
     def contracted(self, group: Int64) -> Self:
         """Return the trees of groups of words. group: int64[G + 1]. A constituent that splits a group is left out."""
@@ -114,26 +107,12 @@ class ConstituentTrees(Layer):
         outside = (group[start] != self.found.start) | (group[end] != self.found.end)
         found = replace(self.found, start=start, end=end).without(outside)
         inserted = None if self.inserted is None else self.inserted[group[:-1]]
-        return replace(self, found=found, texts=None, origin=None, inserted=inserted)
-
-    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool]:
-        """Return the rows with constituents that are left out. All others still hold the words that they held."""
-        assert isinstance(derived, ConstituentTrees)
-        both = ((self.found, move.source.unit_words), (derived.found, move.derived_units))
-        counts = [np.diff(np.searchsorted(found.start, units)) for found, units in both]
-        return {self.name: (counts[0] != counts[1])[move.source.records[:, 0]]}
-
-    def column_names(self, batch: BareBatch) -> Collection[str]:
-        """Return the name of the column."""
-        return (self.name,)
+        return replace(self, found=found, inserted=inserted)
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the column of trees, with the words of the batch."""
-        texts = self.texts
-        if texts is None:
-            units = write_brackets(self.found, batch.words, batch.types, batch.unit_words)
-            texts = units.take(to_arrow(batch.records[:, 0]))
-        return {self.name: texts}
+        units = write_brackets(self.found, batch.words, batch.types, batch.unit_words)
+        return {self.name: units.take(to_arrow(batch.records[:, 0]))}
 
 
 def are_trees(texts: pa.Array, tokens: pa.Array) -> bool:

@@ -8,7 +8,6 @@ Most words have one of few texts, so a text is parsed once for all its words.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -68,27 +67,6 @@ class Deps:
     rest: Int64
     rests: pa.Array
     texts: pa.Array | None = None
-
-    def is_normal(self, unit: Int32, units: Int64, nodes: EmptyNodes | None) -> bool:
-        """Return whether `moved` would return these DEPS as they are if no word moved.
-
-        It would not if parts are not sorted, a number is not written as it writes it, or a node is unknown. unit:
-        int32[N], of each word. units: int64[U + 1], word offsets. nodes: the empty nodes.
-        """
-        if not self._has_normal_texts:
-            return False
-        words = np.flatnonzero(segment_any(self.minor != 0, self.offsets)[self.codes])
-        sizes = lengths_of(self.offsets)[self.codes[words]]
-        part, word = expand_ranges(self.offsets[self.codes[words]], sizes), np.repeat(words, sizes)
-        part, word = part[self.minor[part] != 0], word[self.minor[part] != 0]
-        found = _new_numbers(nodes, units, unit[word], self.number[part], self.minor[part])
-        return bool((found >= 0).all())
-
-    @cached_property
-    def _has_normal_texts(self) -> bool:
-        """Whether the parts are sorted, and their numbers written, as `moved` does."""
-        parts = _Parts(owners(self.offsets), self.number, self.minor, self.rest)
-        return self.texts is None or (_in_order(parts) is parts and self._written().equals(self.texts))
 
     def strings(self) -> pa.DictionaryArray:
         """Return the DEPS of each word, Arrow strings [N] as codes into a dictionary."""

@@ -89,20 +89,6 @@ class Nodes:
         number = np.where(self.first >= 0, self.first - units[self.unit] + 1, 0)
         return EmptyNodes(self.unit, number, self.minor, number)
 
-    def is_normal(self, units: Int64) -> bool:
-        """Return whether `move_ranges` or `move_empty` would leave the lines as they are if no word moved.
-
-        They would not if the lines are not sorted by their words, or, of empty nodes, if their DEPS change. False also
-        where the MISC of a line holds for an order.
-        """
-        if are_ordered(self.fields["misc"]).any():
-            return False
-        if not len(self.unit) or self.minor[0] == 0:
-            return bool((np.diff(self.first) >= 0).all())
-        places = self.positions(units)
-        in_order = np.diff(units[self.unit] + self.unit + places.number) >= 0
-        return bool(in_order.all()) and self.deps.is_normal(self.unit.astype(np.int32), units, places)
-
     def take(self, which: Int64, first: Int64, last: Int64, **fields: pa.Array) -> Nodes:
         """Return some nodes, int64[m], with other words, int64[m] each, and with some columns replaced."""
         taken = {name: fields.get(name, field.take(to_arrow(which))) for name, field in self.fields.items()}

@@ -7,7 +7,7 @@ order inserts or deletes words.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
@@ -38,10 +38,6 @@ class ParsedTags(Words):
         """Return the layer of the columns of all sides. filler: the value of an inserted word."""
         return cls.of(name, _concatenated([flat for flat, _ in _flat(name, labels)]), filler)
 
-    def column_names(self, batch: BareBatch) -> Collection[str]:
-        """Return the names of the columns of all sides."""
-        return [_side_name(side, self.name) for side in batch.sides]
-
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return a list column for each side."""
         return _side_columns(self.name, batch, pa.DictionaryArray.from_arrays(to_arrow(self.codes), self.values))
@@ -68,10 +64,6 @@ class ParsedTree(Tree):
     def restore(cls, field: Field, labels: Labels) -> Self:
         """Return the trees, as `read` does."""
         return cls.read(field, labels)
-
-    def column_names(self, batch: BareBatch) -> Collection[str]:
-        """Return the names of the columns of all sides."""
-        return [*(_side_name(side, "head") for side in batch.sides), *self.deprel.column_names(batch)]
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return list columns of heads and relations for each side."""

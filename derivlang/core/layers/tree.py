@@ -13,7 +13,7 @@ have several roots, unless a transform needs trees.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -125,47 +125,20 @@ class Tree(Layer):
 
     def realign(self, move: Realignment) -> Self:
         """Return the trees in the derived order. Counts dissolved multiword tokens and dropped empty nodes."""
-        head, deprel, deps, mwt, empty = self.head, self.deprel, self.deps, self.mwt, self.empty
-        if not move.is_identity:
-            head, deprel = self._moved(move)
-        if not (move.is_identity and self._is_normal(move)):
-            empty, went = (None, None) if empty is None else move_empty(empty, move)
-            deps = None if deps is None else deps.moved(move.order.index, move.derived_unit_of, move, went)
-            mwt = None if mwt is None else move_ranges(mwt, move)
-            if self.deps is not None and deps is not None and not move.order.is_permutation:
-                places = None if self.empty is None else self.empty.positions(move.source.unit_words)
-                source = _graph(self.deps, self.empty, places)
-                relation = deprel.values.take(to_arrow(deprel.codes))
-                deps, of_nodes = connected(source, _graph(deps, empty, went), move, head, relation)
-                texts = of_nodes.strings().dictionary_decode()
-                empty = empty and replace(empty, fields={**empty.fields, "deps": texts})
+        head, deprel = self._moved(move)
+        empty, went = (None, None) if self.empty is None else move_empty(self.empty, move)
+        deps = None if self.deps is None else self.deps.moved(move.order.index, move.derived_unit_of, move, went)
+        mwt = None if self.mwt is None else move_ranges(self.mwt, move)
+        if self.deps is not None and deps is not None and not move.order.is_permutation:
+            places = None if self.empty is None else self.empty.positions(move.source.unit_words)
+            source = _graph(self.deps, self.empty, places)
+            relation = deprel.values.take(to_arrow(deprel.codes))
+            deps, of_nodes = connected(source, _graph(deps, empty, went), move, head, relation)
+            texts = of_nodes.strings().dictionary_decode()
+            empty = empty and replace(empty, fields={**empty.fields, "deps": texts})
         if self.lexical and move.labels.steps:
             empty, mwt = (None if nodes is None else nodes.under(move.labels) for nodes in (empty, mwt))
         return replace(self, head=head, deprel=deprel, deps=deps, mwt=mwt, empty=empty)
-
-    def _is_normal(self, move: Realignment) -> bool:
-        """Return whether lines and DEPS are as `realign` writes them, and name no empty node that is not there."""
-        units = move.source.unit_words
-        if not all(nodes is None or nodes.is_normal(units) for nodes in (self.mwt, self.empty)):
-            return False
-        nodes = None if self.empty is None else self.empty.positions(units)
-        return self.deps is None or self.deps.is_normal(move.source_unit_of, units, nodes)
-
-    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool] | None:
-        """Return the rows with dissolved multiword tokens.
-
-        None if a lexicon maps forms, or if lines or DEPS are not as `realign` writes them.
-        """
-        units = move.source.unit_words
-        if not isinstance(derived, Tree) or (self.lexical and move.labels.steps):
-            return None
-        if not self._is_normal(move):
-            return None
-        out = dict.fromkeys(self.column_names(move.source), np.zeros(move.source.n_records, bool))
-        if self.mwt is not None and derived.mwt is not None:
-            before, after = (np.bincount(nodes.unit, minlength=len(units) - 1) for nodes in (self.mwt, derived.mwt))
-            out["mwt"] = (before != after)[move.source.records[:, 0]]
-        return out
 
     def _moved(self, move: Realignment) -> tuple[Int32, Words]:
         """Return the heads and the relations in the derived order."""
@@ -176,11 +149,6 @@ class Tree(Layer):
             # The relation of a source's root is left as it is.
             deprel = _root_relations(deprel, became)
         return head, deprel
-
-    def column_names(self, batch: BareBatch) -> Collection[str]:
-        """Return the names of the columns that the set has."""
-        has = {"deps": self.deps, "mwt": self.mwt, "empty_nodes": self.empty}
-        return ("head", *self.deprel.column_names(batch), *(name for name, part in has.items() if part is not None))
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the columns head, deprel and, if the set has them, deps, mwt and empty_nodes."""
@@ -219,14 +187,6 @@ class Heads(Layer):
     def realign(self, move: Realignment) -> Self:
         """Return the numbers that the same words have in the derived order; see Tree for deleted and inserted words."""
         return replace(self, head=_moved_heads(self.head, move))
-
-    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool]:
-        """Return no row."""
-        return {self.name: np.zeros(move.source.n_records, bool)}
-
-    def column_names(self, batch: BareBatch) -> Collection[str]:
-        """Return the name of the column."""
-        return (self.name,)
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the list column."""

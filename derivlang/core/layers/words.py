@@ -7,7 +7,7 @@ X is the filler of the inserted word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int32, Int64, Objects, take_kept
+from derivlang.core.arrays import Int32, Int64, Objects, take_kept
 from derivlang.core.arrow import is_string, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.layers.base import Layer, Realignment, record_lists
@@ -93,16 +93,6 @@ class Words(Layer):
                 values = pa.concat_arrays([values, _one(filler, values.type)])
             codes = np.where(index < 0, np.int32(filler_code), codes)
         return replace(self, codes=codes, values=values)
-
-    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool] | None:
-        """Return no row, unless a lexicon maps the values or a subclass changes them."""
-        if type(self).realign is not Words.realign or (self.lexical and move.labels.steps):
-            return None
-        return dict.fromkeys(self.column_names(move.source), np.zeros(move.source.n_records, bool))
-
-    def column_names(self, batch: BareBatch) -> Collection[str]:
-        """Return the name of the column."""
-        return (self.name,)
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the list column: class numbers for a class label, codes into a dictionary for strings."""
