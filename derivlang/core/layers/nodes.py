@@ -6,9 +6,9 @@ stays behind the word that was n.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +18,15 @@ from derivlang.core.arrays import Int64, lengths_of, offsets_of, owners
 from derivlang.core.arrow import filled, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Realignment
-from derivlang.core.layers.deps import Deps, EmptyNodes, read_deps
 from derivlang.core.layers.misc import are_ordered, moved_notes, moved_units
+from derivlang.core.layers.words import Words, numbers_of
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.trees import NODE_ID
 
 NODE_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 NODES = pa.list_(pa.struct([(field, pa.string()) for field in NODE_FIELDS]))
 _WORDS = ("form", "lemma")
+_NAMED = re.compile(r"(?:\A|(?<=\|))(\d+)(?=[.:|]|\Z)")  # in each part of DEPS: 8 of 8.1:conj
 _RANGE, _EMPTY = "-", "."  # the marks in the ids of multiword tokens and of empty nodes
 
 
@@ -69,25 +70,15 @@ class Nodes:
         wrong = np.flatnonzero(lacks | (begin < low) | (high < begin) | (high > n_words))
         if wrong.size:
             raise _wrong_node(fields, int(wrong[0]), mark, int(n_words[wrong[0]]), where(int(unit[wrong[0]])))
-        deps = read_deps(fields["deps"], n_words)
-        if isinstance(deps, int):
-            raise stray(fields["deps"][deps].as_py(), int(n_words[deps]), where(int(unit[deps])))
+        check_references(Words.of("deps", fields["deps"]), n_words, lambda node: where(int(unit[node])))
         first = np.where(begin > 0, unit_words[unit] + begin - 1, -1)
         if mark == _RANGE:
             return cls(unit, first, unit_words[unit] + end - 1, np.zeros(len(unit), np.int64), fields)
         return cls(unit, first, first, end, fields)
 
-    @cached_property
-    def deps(self) -> Deps:
-        """The DEPS of the lines. `read` has checked which words they name."""
-        deps = read_deps(self.fields["deps"], np.full(len(self.unit), np.iinfo(np.int64).max))
-        assert not isinstance(deps, int)
-        return deps
-
-    def positions(self, units: Int64) -> EmptyNodes:
-        """Return where empty nodes are. units: int64[U + 1], word offsets."""
-        number = np.where(self.first >= 0, self.first - units[self.unit] + 1, 0)
-        return EmptyNodes(self.unit, number, self.minor, number)
+    def numbers(self, units: Int64) -> Int64:
+        """Return int64[n]: the number in the id of each empty node, 8 of 8.1. units: int64[U + 1], word offsets."""
+        return np.where(self.first >= 0, self.first - units[self.unit] + 1, 0)
 
     def take(self, which: Int64, first: Int64, last: Int64, **fields: pa.Array) -> Nodes:
         """Return some nodes, int64[m], with other words, int64[m] each, and with some columns replaced."""
@@ -130,14 +121,26 @@ def _wrong_node(fields: Mapping[str, pa.Array], node: int, mark: str, n_words: i
     )
 
 
-def stray(deps: str, n_words: int, where: str | None) -> LayerError:
-    """Return the error for DEPS of a sentence of n words with a reference to another one."""
-    return LayerError(
-        f"the DEPS {deps[:50]!r} name a word that the sentence of {n_words} words lacks",
-        where=where,
-        fix="correct the tree, or leave out the sentence",
-        id="head-range",
-    )
+def check_references(deps: Words, n_words: Int64, where: Callable[[int], str | None]) -> None:
+    """Raise LayerError head-range for DEPS with a reference to a word that its sentence lacks.
+
+    n_words: int64[n], of the sentence of each. where: returns the place of each.
+    """
+    wrong = np.flatnonzero(numbers_of(deps, _highest) > n_words)
+    if wrong.size:
+        at = int(wrong[0])
+        text = deps.values[deps.codes[at]].as_py()
+        raise LayerError(
+            f"the DEPS {text[:50]!r} name a word that the sentence of {n_words[at]} words lacks",
+            where=where(at),
+            fix="correct the tree, or leave out the sentence",
+            id="head-range",
+        )
+
+
+def _highest(deps: str) -> int:
+    """Return the highest number of a word that DEPS name, 10^9 for one of ten digits or more."""
+    return max((int(number) if len(number) < 10 else 10**9 for number in _NAMED.findall(deps)), default=0)
 
 
 def move_ranges(nodes: Nodes, move: Realignment) -> Nodes:
@@ -163,8 +166,8 @@ def move_ranges(nodes: Nodes, move: Realignment) -> Nodes:
     return nodes.take(which, first[which], last[which], id=ids, misc=nodes.moved_misc(which, move))
 
 
-def move_empty(nodes: Nodes, move: Realignment) -> tuple[Nodes, EmptyNodes]:
-    """Return the empty nodes behind their words, and where they went. Counts those dropped.
+def move_empty(nodes: Nodes, move: Realignment) -> tuple[Nodes, Int64]:
+    """Return the empty nodes behind their words, and int64[m], which ones are left. Counts those dropped.
 
     3.1 of a word that moves to position 5 of its unit  ->  5.1; 0.1 stays first
     """
@@ -177,13 +180,10 @@ def move_empty(nodes: Nodes, move: Realignment) -> tuple[Nodes, EmptyNodes]:
         move.counts["empty-nodes-dropped"] += int(gone.sum())
     which = np.flatnonzero(~gone)
     which = which[np.lexsort((at[which], nodes.unit[which]))]
-    unit, at = nodes.unit[which], at[which]
-    new = np.where(at >= 0, at - move.derived_units[unit] + 1, 0)
-    went = EmptyNodes(unit, nodes.positions(move.source.unit_words).number[which], nodes.minor[which], new)
-    # After all new ids are known, because the DEPS of a node may name any other empty node.
-    moved = nodes.deps.moved(which.astype(np.int32), unit.astype(np.int32), move, went).strings().dictionary_decode()
-    ids, misc = _ids(new, went.minor, _EMPTY), nodes.moved_misc(which, move)
-    return nodes.take(which, at, at, id=ids, deps=moved, misc=misc), went
+    at = at[which]
+    new = np.where(at >= 0, at - move.derived_units[nodes.unit[which]] + 1, 0)
+    ids = _ids(new, nodes.minor[which], _EMPTY)
+    return nodes.take(which, at, at, id=ids, misc=nodes.moved_misc(which, move)), which
 
 
 def _ids(first: Int64, second: Int64, mark: str) -> pa.Array:
