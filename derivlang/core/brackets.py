@@ -1,6 +1,6 @@
 """Trees in brackets as arrays: `(S (NP big (NP Ann)) (VP sleeps))`.
 
-    read_brackets     texts  ->  constituents, and the leaves as strings
+    read_brackets     texts  ->  constituents, and the words
     write_brackets    constituents and words  ->  texts with one space between two parts
 
 The first part behind a bracket that opens is the label, as in nltk. The text of a row may hold several trees, and words
@@ -9,22 +9,19 @@ outside of any. Brackets in words are written -LRB- and -RRB-, white space in wo
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, offsets_of, stretches
-from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy
+from derivlang.core.arrays import Bool, Int32, Int64, offsets_of
+from derivlang.core.arrow import scalar, string_array, to_arrow
 from derivlang.core.keys import string_buffers, strings_from
 
-_TEXT, _SPACE, _OPEN, _CLOSE = range(4)
-_KINDS = np.full(256, _TEXT, np.uint8)
-_KINDS[[9, 10, 11, 12, 13, 32]] = _SPACE
-_KINDS[[ord("("), ord(")")]] = _OPEN, _CLOSE
-_STEPS = np.array([0, 0, 1, -1], np.int8)  # by kind: how many more brackets are open
+_TOKEN = re.compile(r"[()]|[^()\t\n\v\f\r ]+")  # a bracket, a label or a word
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,152 +78,49 @@ class Constituents:
         return moved.without(moved.start == moved.end)
 
 
-class BracketFault(NamedTuple):
-    """A text whose brackets do not match. row: its number. byte: where the fault is seen. what: the message."""
+class BracketFault(Exception):
+    """A text whose brackets do not match. row: its number. at: the character where the fault is seen."""
 
-    row: int
-    byte: int
-    what: str
-
-
-class Leaves(NamedTuple):
-    """The words of R texts with trees. offsets: int64[R + 1], words. parts: Arrow strings. at: int64[N], into parts."""
-
-    offsets: Int64
-    parts: pa.Array
-    at: Int64
-
-    def words(self) -> pa.Array:
-        """Return Arrow strings [N]."""
-        return self.parts.take(to_arrow(self.at))
+    def __init__(self, row: int, at: int, what: str) -> None:
+        super().__init__(what)
+        self.row, self.at = row, at
 
 
-def read_brackets(letters: UInt8, offsets: Ints) -> tuple[Constituents, Leaves] | BracketFault:
-    """Return the constituents and words of R texts, or the first fault. Brackets without a label or words are left out.
+def read_brackets(texts: Iterable[str]) -> tuple[Constituents, pa.Array, Int64]:
+    """Return the constituents of R texts, their words, Arrow strings [N], and word offsets int64[R + 1].
 
-    letters: uint8[B], the texts in UTF-8. offsets: int64[R + 1], their bytes.
+    Brackets without a label or words are left out. Raises BracketFault for the first bracket that closes nothing, or
+    that is never closed.
     """
-    found: list[Constituents] = []
-    leaves: list[Leaves] = []
-    # Each stretch is small enough for the cache, which is 1.5 times as fast as all at once.
-    for first, last in stretches(offsets) or [(0, 0)]:
-        begin, end = int(offsets[first]), int(offsets[last])
-        read = _read_stretch(letters[begin:end], offsets[first : last + 1] - begin)
-        if isinstance(read, BracketFault):
-            return BracketFault(read.row + first, read.byte + begin, read.what)
-        found.append(read[0])
-        leaves.append(read[1])
-    return _joined(found, leaves)
-
-
-def _joined(found: list[Constituents], leaves: list[Leaves]) -> tuple[Constituents, Leaves]:
-    """Return the constituents and words of all texts. found, leaves: of one stretch after the other."""
-    words = offsets_of(np.array([one.offsets[-1] for one in leaves]))[:-1].tolist()
-    before = offsets_of(np.array(list(map(len, found))))[:-1].tolist()
-    parts = offsets_of(np.array([len(one.parts) for one in leaves]))[:-1].tolist()
-    labels = pa.concat_arrays([pa.DictionaryArray.from_arrays(to_arrow(one.label), one.names) for one in found])
-    constituents = Constituents(
-        to_numpy(labels.indices),
-        labels.dictionary,
-        np.concatenate([one.start + n for one, n in zip(found, words, strict=True)]),
-        np.concatenate([one.end + n for one, n in zip(found, words, strict=True)]),
-        np.concatenate([np.where(one.parent < 0, -1, one.parent + k) for one, k in zip(found, before, strict=True)]),
-    )
-    return constituents, Leaves(
-        np.concatenate([[0], *(one.offsets[1:] + n for one, n in zip(leaves, words, strict=True))]),
-        pa.concat_arrays([one.parts for one in leaves]),
-        np.concatenate([one.at + n for one, n in zip(leaves, parts, strict=True)]),
-    )
-
-
-def _read_stretch(letters: UInt8, offsets: Ints) -> tuple[Constituents, Leaves] | BracketFault:
-    """Return what `read_brackets` does of a few texts.
-
-    The events of a text are brackets and the beginnings of labels and words. At each depth, brackets open and close in
-    turn, so sorting them by depth brings the two of a pair together:
-
-        ( S ( NP a ) b )     depths of the brackets 1 2 2 1     sorted: 1 1 2 2, which are the pairs
-    """
-    kind = _KINDS.take(letters)
-    is_text = kind == _TEXT
-    begins, ends = is_text.copy(), is_text.copy()
-    begins[1:] &= ~is_text[:-1]
-    ends[:-1] &= ~is_text[1:]
-    edges = offsets[1:-1][(offsets[1:-1] > 0) & (offsets[1:-1] < len(letters))]
-    begins[edges] = is_text[edges]  # no word goes on into the next text
-    ends[edges - 1] = is_text[edges - 1]
-    event = np.flatnonzero(begins | (kind >= _OPEN))
-    what = kind[event]
-    opens, closes = what == _OPEN, what == _CLOSE
-    depth = np.cumsum(_STEPS[what], dtype=np.int64)
-    if (fault := _first_fault(event, depth, opens, offsets)) is not None:
-        return fault
-    is_label = np.zeros(len(event), bool)
-    is_label[1:] = (what[1:] == _TEXT) & opens[:-1]
-    is_word = (what == _TEXT) & ~is_label
-    # The letters between two edges are a string: string 1 is the first label or word, 2 what follows it, and so on.
-    edges = np.stack([event[what == _TEXT], np.flatnonzero(ends) + 1], axis=1).ravel()
-    parts = strings_from(letters, np.concatenate([[0], edges, [len(letters)]]))
-    number = 2 * np.cumsum(what == _TEXT) - 1
-    before = offsets_of(is_word)  # int64[events + 1]: the words before each event
-    brackets = np.flatnonzero(what != _TEXT)
-    level = depth[brackets] + closes[brackets]
-    by = brackets[np.argsort(level, kind="stable")]
-    first, last = by[0::2], by[1::2]
-    end = np.empty(len(event), np.int64)
-    end[first] = before[last]
-    at = np.flatnonzero(opens)
-    labelled = np.append(is_label, False)[at + 1]
-    names = parts.take(to_arrow(number[is_label])).dictionary_encode()
-    label = np.zeros(len(at), np.int32)
-    label[labelled] = to_numpy(names.indices)
-    found = Constituents(label, names.dictionary, before[at], end[at], _parents(depth[at]))
-    leaves = Leaves(np.searchsorted(event[is_word], offsets), parts, number[is_word])
-    return found.without(~labelled | (found.start == found.end)), leaves
-
-
-def depths(letters: UInt8) -> tuple[Int32, Bool]:
-    """Return int32[B], the brackets that are open after each byte, and bool[B], whether it is part of a word or label.
-
-    (S a) b   ->   1 1 1 1 0 0 0
-    """
-    kind = _KINDS[letters]
-    return np.cumsum(_STEPS[kind], dtype=np.int32), kind == _TEXT
-
-
-def _first_fault(event: Int64, depth: Int64, opens: Bool, offsets: Ints) -> BracketFault | None:
-    """Return the first bracket that closes nothing, or the first that is never closed."""
-    ends = np.searchsorted(event, offsets)
-    left = np.append(0, depth)[ends]  # the depth at the end of each text
-    low = np.flatnonzero(depth < 0)[:1]
-    open_rows = np.flatnonzero(left[1:] > 0)[:1]
-    if len(low) and (not len(open_rows) or event[low[0]] < offsets[open_rows[0] + 1]):
-        byte = int(event[low[0]])
-        row = int(np.searchsorted(offsets, byte, "right")) - 1
-        return BracketFault(row, byte, "a bracket closes, but none is open")
-    if not len(open_rows):
-        return None
-    row = int(open_rows[0])
-    inside = slice(int(ends[row]), int(ends[row + 1]))
-    # The last bracket that opens at the lowest depth that is left: nothing after it closes it.
-    at = np.flatnonzero(opens[inside] & (depth[inside] == left[row + 1]))[-1] + inside.start
-    return BracketFault(row, int(event[at]), "a bracket opens, but never closes")
-
-
-def _parents(depth: Int64) -> Int64:
-    """Return int64[K]: the parent of each constituent. depth: int64[K], from 1.
-
-    The first constituent in another one opens directly after it, and its siblings follow at the same depth:
-
-        depths 1 2 3 2   ->   parents -1 0 1 0
-    """
-    by = np.argsort(depth, kind="stable")
-    is_first = np.diff(depth, prepend=0)[by] == 1
-    parent = np.empty(len(depth), np.int64)
-    # In the order of depths, a sibling follows the first child of its parent, which opens directly after the parent.
-    parent[by] = by[np.maximum.accumulate(np.where(is_first, np.arange(len(by)), 0))] - 1
-    parent[depth == 1] = -1
-    return parent
+    names: dict[str, int] = {}
+    label, start, end, parent = list[int](), list[int](), list[int](), list[int]()
+    words, offsets = list[str](), [0]
+    for row, text in enumerate(texts):
+        inside: list[tuple[int, int]] = []  # the open constituents, and where they open
+        before = ""
+        for token in _TOKEN.finditer(text):
+            part = token[0]
+            if part == "(":
+                parent.append(inside[-1][0] if inside else -1)
+                inside.append((len(label), token.start()))
+                label.append(-1)
+                start.append(len(words))
+                end.append(-1)
+            elif part == ")":
+                if not inside:
+                    raise BracketFault(row, token.start(), "a bracket closes, but none is open")
+                end[inside.pop()[0]] = len(words)
+            elif before == "(":
+                label[-1] = names.setdefault(part, len(names))
+            else:
+                words.append(part)
+            before = part
+        if inside:
+            raise BracketFault(row, inside[-1][1], "a bracket opens, but never closes")
+        offsets.append(len(words))
+    arrays = (np.array(values, np.int64) for values in (start, end, parent))
+    found = Constituents(np.array(label, np.int32), string_array(names), *arrays)
+    return found.without((found.label < 0) | (found.start == found.end)), string_array(words), np.array(offsets)
 
 
 def _escaped(types: pa.Array) -> pa.Array:

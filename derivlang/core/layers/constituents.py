@@ -25,9 +25,8 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Bool, Int32, Int64, offsets_of
 from derivlang.core.arrow import differs, filled, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
-from derivlang.core.brackets import BracketFault, Constituents, Leaves, gathered, read_brackets, write_brackets
+from derivlang.core.brackets import BracketFault, Constituents, gathered, read_brackets, write_brackets
 from derivlang.core.errors import LayerError
-from derivlang.core.keys import string_buffers
 from derivlang.core.layers.base import Layer, Realignment
 from derivlang.core.layers.labels import Labels
 from derivlang.core.order import Order
@@ -79,12 +78,12 @@ class ConstituentTrees(Layer):
             row = int(np.flatnonzero(to_numpy(column.is_null()))[0])
             what = f"{name} has no value (null) in a row"
             raise LayerError(what, where=labels.row(row), fix="give every row a tree", id="null-value")
-        read = read_brackets(*string_buffers(column))
-        if isinstance(read, BracketFault):
+        try:
+            found, _, offsets = read_brackets(column.to_pylist())
+        except BracketFault as fault:
             fix = "write trees as (S (NP Ann) (VP sleeps))"
-            raise LayerError(f"{name}: {read.what}", where=labels.row(read.row), fix=fix, id="brackets")
-        found, leaves = read
-        _check_lengths(name, leaves, labels)
+            raise LayerError(f"{name}: {fault}", where=labels.row(fault.row), fix=fix, id="brackets") from None
+        _check_lengths(name, np.diff(offsets), labels)
         return cls(name, found)
 
     def realign(self, move: Realignment) -> ConstituentTrees:
@@ -121,10 +120,13 @@ def are_trees(texts: pa.Array, tokens: pa.Array) -> bool:
     units = offsets_of(to_numpy(filled(pc.list_value_length(tokens), 0)))
     if texts.null_count or words.null_count:
         return False
-    read = read_brackets(*string_buffers(texts))
-    if isinstance(read, BracketFault) or not np.array_equal(read[1].offsets, units):
+    try:
+        found, _, offsets = read_brackets(texts.to_pylist())
+    except BracketFault:
         return False
-    written = write_brackets(read[0], to_numpy(words.indices).astype(np.int32), words.dictionary, units)
+    if not np.array_equal(offsets, units):
+        return False
+    written = write_brackets(found, to_numpy(words.indices).astype(np.int32), words.dictionary, units)
     return not differs(texts, written).any()
 
 
@@ -181,11 +183,10 @@ def _extremes(found: Constituents, places: Int32) -> tuple[Int64, Int64]:
     return np.minimum(low, high), np.maximum(high, 0)
 
 
-def _check_lengths(name: str, leaves: Leaves, labels: Labels) -> None:
-    """Raise LayerError label-length for a row whose tree has more or fewer words than the row."""
+def _check_lengths(name: str, n_leaves: Int64, labels: Labels) -> None:
+    """Raise LayerError label-length for a row whose tree has more or fewer words than the row. n_leaves: int64[R]."""
     batch = labels.batch
     words = np.diff(batch.unit_words)[batch.records[:, 0]]
-    n_leaves = np.diff(leaves.offsets)
     wrong = np.flatnonzero(words != n_leaves)
     if wrong.size:
         row = int(wrong[0])
