@@ -25,7 +25,7 @@ from derivlang.core.layers.labels import Labels
 from derivlang.core.order import Order
 from derivlang.core.schema import Field
 from derivlang.display.rows import pieces_of
-from derivlang.formats.bracketed import FORMAT, MEANING, read, write
+from derivlang.formats.bracketed import FORMAT, read, write
 from derivlang.sources.infer import infer
 from tests.commands import run, written
 from tests.helpers import make, manifest, right, undone
@@ -272,7 +272,7 @@ def test_a_file_is_written_as_it_was(units: list[list[str]], seed: int, spaces: 
     path.write_bytes(content.encode())
     tables = [rows.table for rows in read(path)] if units else []
     out = io.BytesIO()
-    write(tables, out, MEANING, {})
+    write(tables, out)
     assert out.getvalue().decode() == ("" if not units else content)
     assert [row for table in tables for row in table["tokens"].to_pylist()] == units
     assert [row for table in tables for row in table["parse"].to_pylist()] == texts
@@ -293,7 +293,7 @@ def test_large_files_are_read_in_stretches(tmp_path: Path, monkeypatch: pytest.M
     for limit in (0, 1, 3, 4, 31):
         assert rows_of(path, limit=limit) == whole[:limit]
     out = io.BytesIO()
-    write([rows.table for rows in read(path)], out, MEANING, {})
+    write([rows.table for rows in read(path)], out)
     assert out.getvalue().decode() == WSJ * 20
 
 

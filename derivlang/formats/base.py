@@ -8,10 +8,10 @@ raise any exception: `Format.rows` turns it into one error with the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 
@@ -68,8 +68,8 @@ class Format:
     """A file format.
 
     suffixes: of its files, in lower case, without the suffixes of compression. what: a noun for messages ("CSV file").
-    `read(path, *, encoding, limit, **options)` yields rows of at most `limit` documents. `write(tables, out, schema,
-    layout)` writes the columns of `read` as a file; None: `undo` writes JSON lines. `count(path, *, encoding,
+    `read(path, *, encoding, limit, **options)` yields rows of at most `limit` documents. `write(tables, out,
+    **layout)` writes the columns of `read` as a file; None: `undo` writes JSON lines. `count(path, *, encoding,
     **options)` returns the number of documents and of lines; None: they are read. `look(paths, asked)` returns a
     `Look`. `recognises(path, asked)` distinguishes formats with the same suffix. running: the rows are running text.
     binary: `read` and `count` take no encoding. tabular: the options for a header and column names apply.
@@ -86,7 +86,7 @@ class Format:
     suffixes: tuple[str, ...] = ()
     what: str = ""
     read: Callable[..., Iterator[Rows]]
-    write: Callable[[Iterable[pa.Table], BinaryIO, Schema, Mapping[str, Any]], None] | None = None
+    write: Callable[..., None] | None = None
     count: Callable[..., tuple[int, int]] | None = None
     cut: Callable[..., list[int]] | None = None
     size: Callable[..., int] | None = None

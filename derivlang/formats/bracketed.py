@@ -12,10 +12,10 @@ file has, the column `bracketed` holds its own text, so that it is written back 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +67,7 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
         raise empty_file(path, "tree")
 
 
-def write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
+def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     """Write the trees, a line each, or as their file had them."""
     for table in tables:
         own = pc.binary_join(table[BRACKETED].combine_chunks(), scalar(""))

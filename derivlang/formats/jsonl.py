@@ -11,7 +11,7 @@ import json
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -25,7 +25,6 @@ from derivlang.core.arrow import array_of, is_string, list_array, scalar, string
 from derivlang.core.errors import DataError
 from derivlang.core.keys import string_buffers
 from derivlang.core.parse_errors import parse_errors
-from derivlang.core.schema import Schema
 from derivlang.core.unify import fits, place_of, plain, types_differ, unified
 from derivlang.formats.base import Format
 from derivlang.formats.lines import count_full, count_lines, cut_lines, has_words
@@ -86,8 +85,10 @@ def types(path: Path | str, *, encoding: str = "utf-8") -> pa.Schema:
     return pa.schema(list(kinds.items()))
 
 
-def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
+def write(tables: Iterable[pa.Table], out: BinaryIO, **layout: Any) -> None:
     """Write an object per line, in UTF-8; a uint64 column `key` is written as 16 hex digits.
+
+    layout: of another format, which has no writer, and is ignored.
 
     Raises DataError json-value for a column that JSON cannot hold (bytes, dates, NaN …).
     """
@@ -279,16 +280,12 @@ def _is_mixed(value: Any) -> bool:
     )
 
 
-def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
-    write(tables, out)
-
-
 FORMAT = Format(
     name="jsonl",
     suffixes=(".jsonl",),
     what="JSON Lines file",
     read=read,
-    write=_write,
+    write=write,
     cut=cut,
     count=count,
     types=types,
