@@ -147,9 +147,7 @@ def _undo(
     back: dict[str, Layer] = {}
     flat = replace(derived, sentences=order.sentences, units=np.arange(n + 1), tails=np.zeros(n, np.int32))
     words, types = flat.words, flat.types
-    if derived.running and _is_unchanged(order, lexicon):  # other rows have annotations of their text, with its spaces
-        back = dict(flat.layers)
-    elif order.n_derived:
+    if order.n_derived:
         inverse = order.invert_padded(source_units, np.zeros(n, np.int32), source_units, order.sentences)
         one_way = lexicon.is_identity or not lexicon.injective
         labels = lexicon.of_labels.invert()
@@ -170,12 +168,6 @@ def _undo(
         sentences=sentences,
     )
     return source, back
-
-
-def _is_unchanged(order: Order, lexicon: Lexicon) -> bool:
-    """Return whether source and derived words are the same, as in a set that was only parsed."""
-    in_place = order.n_derived == order.n_source and np.array_equal(order.index, np.arange(order.n_source))
-    return in_place and lexicon.is_identity
 
 
 def _restore(columns: dict[str, pa.Array], schema: Schema, source: Batch, back: dict[str, Layer]) -> dict[str, Layer]:
