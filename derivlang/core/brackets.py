@@ -123,7 +123,7 @@ def read_brackets(texts: Iterable[str]) -> tuple[Constituents, pa.Array, Int64]:
     return found.without((found.label < 0) | (found.start == found.end)), string_array(words), np.array(offsets)
 
 
-def _escaped(types: pa.Array) -> pa.Array:
+def escaped(types: pa.Array) -> pa.Array:
     """Return words as they stand in trees, Arrow strings."""
     for letter, written in (("(", "-LRB-"), (")", "-RRB-")):
         types = pc.replace_substring(types, letter, written)
@@ -136,7 +136,7 @@ def write_brackets(found: Constituents, words: Int32, types: pa.Array, units: In
     The parts of a text are the constituents, `(NP`, and the words with the brackets that close behind them, `Ann))`.
     """
     n, k = len(words), len(found)
-    shown = [string_array(f"({name}" for name in found.names.to_pylist()), _escaped(types).cast(pa.string())]
+    shown = [string_array(f"({name}" for name in found.names.to_pylist()), escaped(types).cast(pa.string())]
     first = pa.concat_arrays([*shown, string_array([")"])])  # the first part of a text; all others follow a space
     table = pa.concat_arrays([first, pc.binary_join_element_wise(scalar(""), first, scalar(" "))])
     part = np.empty(n + k, np.int64)
