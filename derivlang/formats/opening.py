@@ -19,7 +19,7 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,8 +29,8 @@ import pyarrow as pa
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.places import is_remote, located
-from derivlang.formats.progress import counted
-from derivlang.formats.recoding import AT_ONCE, Recoded, undecodable
+from derivlang.formats.progress import CountedFile
+from derivlang.formats.recoding import recoded, undecodable
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +118,23 @@ def open_bytes(path: Path | str) -> BinaryIO:
     return unpacked(open_file(path), path, packing_of(path))
 
 
-def open_utf8(path: Path, encoding: str) -> BinaryIO:
-    """Open a file as a stream of UTF-8. The bytes of a UTF-8 file are passed on unchecked.
+def utf8_blocks(path: Path, encoding: str, piece: Piece = WHOLE, size: int = 0) -> Generator[bytes, None, None]:
+    """Yield a piece of a file as UTF-8, at most `size` bytes at a time, BLOCK for 0.
 
-    Raises DataError encoding when other bytes are read than the encoding has, and as `open_bytes`.
+    The bytes of a UTF-8 file are not checked. Raises DataError encoding for bytes that another encoding lacks, and as
+    `open_bytes`.
     """
-    stream = open_bytes(path)
-    return stream if is_utf8(encoding) else io.BufferedReader(Recoded(stream, path, encoding), AT_ONCE)
+    with open_bytes(path) as stream:
+        if not is_utf8(encoding):
+            yield from filter(None, recoded(stream, path, encoding))
+            return
+        if piece.begin:
+            stream.seek(piece.begin)
+        left = sys.maxsize if piece.end is None else piece.end - piece.begin
+        # Without the buffer, which would read on behind the piece: those bytes would count twice.
+        while block := stream.raw.read(min(size or BLOCK, left)):  # type: ignore[attr-defined]
+            left -= len(block)
+            yield block
 
 
 def unpacked(raw: BinaryIO, path: Path, packing: str) -> BinaryIO:
@@ -142,14 +152,14 @@ def open_file(path: Path) -> io.BufferedReader:
     Raises DataError: missing-file, directory, unreadable-file, pointer.
     """
     try:
-        stream = path.open("rb", buffering=0)
+        stream = path.open("rb", buffering=0) if is_remote(path) else CountedFile(path)
         try:
             if not is_remote(path) and stream.seekable():  # a pipe is read once
                 _check_content(path, stream)
         except BaseException:
             stream.close()
             raise
-        return counted(stream)
+        return io.BufferedReader(stream)
     except FileNotFoundError:
         if path.is_symlink():
             fix = "correct the link, or remove it"
@@ -169,8 +179,7 @@ def open_file(path: Path) -> io.BufferedReader:
 
 def _check_content(path: Path, stream: io.FileIO) -> None:
     """Raise DataError pointer if a file only says where its content is."""
-    head = stream.read(max(map(len, POINTERS)))
-    stream.seek(0)
+    head = os.pread(stream.fileno(), max(map(len, POINTERS)), 0)  # which no progress counts
     for begins, (what, command) in POINTERS.items():
         if head.startswith(begins):
             fix = f"run `{command}` in its repository, or download the file itself"
@@ -267,7 +276,6 @@ def whole_lines(
     longest = longest or LONGEST_LINE
     held: list[bytes] = []  # parts of a line that has not ended yet, joined once (a line may span many blocks)
     offset, line = piece.begin, piece.line + 1  # of the first byte that is held
-    left = sys.maxsize if piece.end is None else piece.end - piece.begin
 
     def checked(text: bytes, offset: int, line: int, *, final: bool = True) -> bytes:
         """Return the text, or raise DataError encoding or nul-byte.
@@ -284,29 +292,24 @@ def whole_lines(
             raise _nul(path, line + text.count(b"\n", 0, text.index(0)))
         return text if offset or mark else text.removeprefix(BOM)
 
-    with open_utf8(path, encoding) as stream:
-        if piece.begin:
-            stream.seek(piece.begin)
-        # Without the buffer, which would read on behind the piece: those bytes would count twice.
-        while block := stream.raw.read(min(BLOCK, left)):  # type: ignore[attr-defined]
-            left -= len(block)
-            held.append(block)
-            if b"\0" in block:  # said at once: a device may give nothing else, without a line end
+    for block in utf8_blocks(path, encoding, piece):
+        held.append(block)
+        if b"\0" in block:  # said at once: a device may give nothing else, without a line end
+            checked(b"".join(held), offset, line, final=False)
+        end = block.rfind(b"\n") + 1
+        if not end:
+            # Tried at 1, 2, 4 … blocks of a line: what has no line ends may be no text, and large.
+            if len(held) & (len(held) - 1) == 0:
                 checked(b"".join(held), offset, line, final=False)
-            end = block.rfind(b"\n") + 1
-            if not end:
-                # Tried at 1, 2, 4 … blocks of a line: what has no line ends may be no text, and large.
-                if len(held) & (len(held) - 1) == 0:
-                    checked(b"".join(held), offset, line, final=False)
-                if sum(map(len, held)) > longest and packing_of(path):
-                    raise too_large(f"{path}:{line}", "the line of a compressed file has", longest)
-                continue
-            held[-1] = block[:end]
-            text = b"".join(held)
-            if whole := checked(text, offset, line):
-                yield whole
-            held = [block[end:]]
-            offset, line = offset + len(text), line + text.count(b"\n")
+            if sum(map(len, held)) > longest and packing_of(path):
+                raise too_large(f"{path}:{line}", "the line of a compressed file has", longest)
+            continue
+        held[-1] = block[:end]
+        text = b"".join(held)
+        if whole := checked(text, offset, line):
+            yield whole
+        held = [block[end:]]
+        offset, line = offset + len(text), line + text.count(b"\n")
     if last := checked(b"".join(held), offset, line):
         yield last
 

@@ -6,8 +6,8 @@ Where each letter has one byte, UTF-8 is refused: in latin-1 it would come out g
 from __future__ import annotations
 
 import codecs
-import io
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,83 +21,66 @@ _CUT = ("unexpected end of data", "incomplete multibyte sequence", "truncated da
 _C1 = re.compile("[\x80-\x84\x86-\x9f]")  # U+0085 ends lines in some files
 
 
-class Recoded(io.RawIOBase):
-    """A byte stream in another encoding, as UTF-8."""
-
-    def __init__(self, stream: BinaryIO, path: Path, encoding: str):
-        self._stream, self._path, self._encoding = stream, path, encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)()
-        self._left = b""
-        self._line, self._read = 1, 0
-        upper = _UPPER.decode(encoding, "replace")
-        self._one_byte = len(upper) == len(_UPPER) and upper.count("\ufffd") < 64  # a letter has
-        self._may_be_utf8 = self._one_byte
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
-        while not self._left:
-            raw = self._stream.read(AT_ONCE)
-            self._read += len(raw)
-            state = self._decoder.getstate()  # the byte order, among others
-            if self._may_be_utf8 and not raw.isascii():
-                self._check_no_utf8(raw)
-            try:
-                text = self._decoder.decode(raw, final=not raw)
-                self._left = text.encode()
-            except UnicodeDecodeError as error:
-                line = self._line + self._lines_before(error, raw, state)
-                offset = self._read - len(error.object)
-                raise undecodable(self._path, self._encoding, error, offset, line) from None
-            except UnicodeError as error:  # UTF-16 without a byte-order mark, or half of a surrogate pair in UTF-7
-                fix = "pass --encoding with the byte order, such as utf-16-le"
-                raise DataError(str(error), where=f"{self._path}:{self._line}", fix=fix, id="encoding") from None
-            if self._one_byte and (control := _C1.search(text)):
-                raise DataError(
-                    f"{self._encoding} has the control character U+{ord(control[0]):04X} there",
-                    where=f"{self._path}:{self._line + text.count(chr(10), 0, control.start())}",
-                    fix="pass --encoding cp1252 if it should be a quotation mark or a dash, or convert the file",
-                    id="encoding",
-                )
-            self._line += text.count("\n")
-            if not raw:
-                break
-        n = min(len(target), len(self._left))
-        target[:n] = self._left[:n]
-        self._left = self._left[n:]
-        return n
-
-    def _check_no_utf8(self, raw: bytes) -> None:
-        """Raise DataError if a block that is not ASCII is UTF-8: text with one byte a letter hardly ever is."""
-        self._may_be_utf8 = False
+def recoded(stream: BinaryIO, path: Path, encoding: str) -> Iterator[bytes]:
+    """Yield a stream in another encoding as UTF-8. Raises DataError encoding for bytes that the encoding lacks."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    upper = _UPPER.decode(encoding, "replace")
+    one_byte = len(upper) == len(_UPPER) and upper.count("\ufffd") < 64  # a letter has
+    may_be_utf8 = one_byte
+    line, read, raw = 1, 0, b"..."
+    while raw:
+        raw = stream.read(AT_ONCE)
+        read += len(raw)
+        state = decoder.getstate()  # the byte order, among others
+        if may_be_utf8 and not raw.isascii():
+            may_be_utf8 = False
+            _check_no_utf8(raw, path, encoding)
         try:
-            codecs.utf_8_decode(raw, "strict", False)
-        except UnicodeDecodeError:
-            return
-        raise DataError(
-            f"the file is UTF-8, but the encoding is {self._encoding}",
-            where=str(self._path),
-            fix="pass --encoding utf-8; if other files of the source are not UTF-8, convert them",
-            id="encoding",
-        )
+            text = decoder.decode(raw, final=not raw)
+            block = text.encode()
+        except UnicodeDecodeError as error:
+            at = line + _lines_before(error, raw, decoder, state)
+            raise undecodable(path, encoding, error, read - len(error.object), at) from None
+        except UnicodeError as error:  # UTF-16 without a byte-order mark, or half of a surrogate pair in UTF-7
+            fix = "pass --encoding with the byte order, such as utf-16-le"
+            raise DataError(str(error), where=f"{path}:{line}", fix=fix, id="encoding") from None
+        if one_byte and (control := _C1.search(text)):
+            raise DataError(
+                f"{encoding} has the control character U+{ord(control[0]):04X} there",
+                where=f"{path}:{line + text.count(chr(10), 0, control.start())}",
+                fix="pass --encoding cp1252 if it should be a quotation mark or a dash, or convert the file",
+                id="encoding",
+            )
+        line += text.count("\n")
+        yield block
 
-    def _lines_before(self, error: UnicodeDecodeError, raw: bytes, state: Any) -> int:
-        """Return the number of line ends in a block before the byte that cannot be decoded.
 
-        state: of the decoder before the block. `error.object` is what the decoder held, and the block.
-        """
-        held = len(error.object) - len(raw)
-        self._decoder.setstate(state)
-        self._decoder.errors = "ignore"
-        try:
-            return self._decoder.decode(raw[: max(0, error.start - held)]).count("\n")
-        except UnicodeError:  # UTF-16 without a byte-order mark
-            return 0
+def _check_no_utf8(raw: bytes, path: Path, encoding: str) -> None:
+    """Raise DataError if a block that is not ASCII is UTF-8: text with one byte a letter hardly ever is."""
+    try:
+        codecs.utf_8_decode(raw, "strict", False)
+    except UnicodeDecodeError:
+        return
+    raise DataError(
+        f"the file is UTF-8, but the encoding is {encoding}",
+        where=str(path),
+        fix="pass --encoding utf-8; if other files of the source are not UTF-8, convert them",
+        id="encoding",
+    )
 
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
+
+def _lines_before(error: UnicodeDecodeError, raw: bytes, decoder: codecs.IncrementalDecoder, state: Any) -> int:
+    """Return the number of line ends in a block before the byte that cannot be decoded.
+
+    state: of the decoder before the block. `error.object` is what the decoder held, and the block.
+    """
+    held = len(error.object) - len(raw)
+    decoder.setstate(state)
+    decoder.errors = "ignore"
+    try:
+        return decoder.decode(raw[: max(0, error.start - held)]).count("\n")
+    except UnicodeError:  # UTF-16 without a byte-order mark
+        return 0
 
 
 def _is_utf8(line: bytes) -> bool:
