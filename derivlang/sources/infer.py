@@ -132,10 +132,7 @@ def infer(
                 fix="--label-column is for tables with one column of words", id="column-type",
             )  # fmt: skip
         fits = one and _fits_words(name, str(sides[0].words), sample)
-        trees = name == PARSE and one and is_string(kind) and _are_trees(str(sides[0].words), sample)
-        if name == PARSE and one and is_string(kind) and not trees:
-            _warn_of_other_trees(str(sides[0].words), sample)
-        if trees:
+        if name == PARSE and one and is_string(kind) and _are_trees(str(sides[0].words), sample):
             field = Field(PARSE, "constituents")
         elif own:
             field = Field(name, "value")
@@ -175,20 +172,14 @@ def _in_language(schema: pa.Schema, sample: pa.Table | None, language: str) -> l
 
 
 def _are_trees(words: str, sample: pa.Table | None) -> bool:
-    """Return whether the column of constituents has trees over the words in all sampled rows."""
-    if sample is None or not sample.num_rows:
+    """Return whether the column of constituents has trees over the words in all sampled rows. Warn if some have."""
+    if sample is None:
         return False
     texts, tokens = (sample[name].combine_chunks() for name in (PARSE, words))
-    return are_trees(texts.cast(pa.string()), tokens.cast(pa.list_(pa.string())))
-
-
-def _warn_of_other_trees(words: str, sample: pa.Table | None) -> None:
-    """Warn of a column of trees that stays as it is, since a sampled row does not have one over its words."""
-    rows = 0 if sample is None else sample.num_rows
-    fits = [_are_trees(words, sample.slice(row, 1)) for row in range(rows)] if sample is not None else []
-    if sample is None or not any(fits):  # no trees at all, or none that derivlang reads
-        return
-    row = fits.index(False)
+    fits = are_trees(texts.cast(pa.string()), tokens.cast(pa.list_(pa.string())))
+    if all(fits) or not any(fits):  # not any: no trees at all, or none that derivlang reads
+        return all(fits) and bool(fits)
+    row, rows = fits.index(False), len(fits)
     why = "it has no value (null)"
     if sample[PARSE][row].is_valid:
         why = "its brackets do not match, it does not have the words of its row, or not one space between its parts"
@@ -196,6 +187,7 @@ def _warn_of_other_trees(words: str, sample: pa.Table | None) -> None:
         f"the trees of {PARSE!r} do not move with the words: row {row + 1} of the first {counted(rows, 'row')} is not "
         f"a tree over its words: {why}"
     )
+    return False
 
 
 def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:

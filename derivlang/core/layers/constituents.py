@@ -20,10 +20,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, offsets_of
-from derivlang.core.arrow import differs, filled, to_arrow, to_numpy
+from derivlang.core.arrow import differs, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.brackets import BracketFault, Constituents, gathered, read_brackets, write_brackets
 from derivlang.core.errors import LayerError
@@ -114,20 +113,23 @@ class ConstituentTrees(Layer):
         return {self.name: units.take(to_arrow(batch.records[:, 0]))}
 
 
-def are_trees(texts: pa.Array, tokens: pa.Array) -> bool:
-    """Return whether some texts are trees over lists of words, list<string>, as derivlang writes them."""
-    words = tokens.flatten().dictionary_encode()
-    units = offsets_of(to_numpy(filled(pc.list_value_length(tokens), 0)))
-    if texts.null_count or words.null_count:
-        return False
-    try:
-        found, _, offsets = read_brackets(texts.to_pylist())
-    except BracketFault:
-        return False
-    if not np.array_equal(offsets, units):
-        return False
-    written = write_brackets(found, to_numpy(words.indices).astype(np.int32), words.dictionary, units)
-    return not differs(texts, written).any()
+def are_trees(texts: pa.Array, tokens: pa.Array) -> list[bool]:
+    """Return whether each text is a tree over its list of words, list<string>, as derivlang writes them."""
+    out = []
+    for text, given in zip(texts.to_pylist(), tokens.to_pylist(), strict=True):
+        words = given or []
+        try:
+            found, leaves, _ = read_brackets([text or ""])
+        except BracketFault:
+            out.append(False)
+            continue
+        n = len(words)
+        fits = text is not None and None not in words and n == len(leaves)
+        units = np.array([0, n])
+        out.append(
+            fits and write_brackets(found, np.arange(n, dtype=np.int32), string_array(words), units)[0].as_py() == text
+        )
+    return out
 
 
 def in_order(found: Constituents, order: Order, places: Int32) -> tuple[Constituents, int, int]:
