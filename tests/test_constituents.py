@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import offsets_of
 from derivlang.core.batch import Batch, realign
-from derivlang.core.brackets import BracketFault, read_brackets
 from derivlang.core.errors import DataError, LayerError
-from derivlang.core.layers.constituents import PARSE, ConstituentTrees
-from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.base import Labels
+from derivlang.core.layers.constituents import PARSE, BracketFault, ConstituentTrees, read_brackets
 from derivlang.core.order import Order
 from derivlang.core.schema import Field
 from derivlang.display.rows import pieces_of

@@ -24,8 +24,7 @@ from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.from_table import from_table
 from derivlang.core.layers import base as layers
 from derivlang.core.layers.answers import ANSWERS
-from derivlang.core.layers.base import Layer, find_layer, layer_kinds
-from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.base import Labels, Layer, find_layer, layer_kinds
 from derivlang.core.layers.nodes import NODES
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch, groups, realign, split_sentences
 from derivlang.core.errors import LayerError
+from derivlang.core.from_table import to_batch
 from derivlang.core.gaps import Gaps
 from derivlang.core.layers.answers import ANSWERS, Answers
 from derivlang.core.layers.base import Layer, Realignment
@@ -27,12 +28,10 @@ from derivlang.core.layers.nodes import NODES, Nodes
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.tag_schemes import complete_classes
 from derivlang.core.layers.tree import Tree
-from derivlang.core.layers.values import Values
-from derivlang.core.layers.words import Words
+from derivlang.core.layers.words import Values, Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
-from derivlang.core.reading import to_batch
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Pipeline

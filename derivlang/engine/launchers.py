@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from derivlang.core.errors import UsageError
-from derivlang.core.urls import is_url
+from derivlang.core.names import is_url
 from derivlang.engine.options import RankOptions
 
 

@@ -22,8 +22,7 @@ from pathlib import Path
 from stat import S_ISLNK
 from typing import Any, Literal
 
-from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import StoreError, UsageError, parse_errors
 from derivlang.engine import build
 from derivlang.engine.build import Planned, assemble, prepare, summary, working
 from derivlang.engine.counting import NotReady, begin, open_counting

@@ -15,8 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from derivlang.core.errors import DerivlangError, UsageError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DerivlangError, UsageError, parse_errors
 from derivlang.core.plugins import Registry
 from derivlang.core.schema import Schema
 from derivlang.core.takes import Mode

@@ -23,9 +23,8 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64, lengths_of, offsets_of
 from derivlang.core.arrow import list_array, scalar, string_array, to_arrow, to_numpy
-from derivlang.core.brackets import BracketFault, Constituents, read_brackets, write_brackets
 from derivlang.core.errors import DataError
-from derivlang.core.layers.constituents import PARSE
+from derivlang.core.layers.constituents import PARSE, BracketFault, Constituents, read_brackets, write_brackets
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.opening import empty_file, open_lines

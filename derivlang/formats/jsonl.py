@@ -22,10 +22,9 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import offsets_of
 from derivlang.core.arrow import array_of, is_string, list_array, scalar, string_array, to_numpy, whole
-from derivlang.core.errors import DataError
+from derivlang.core.columns import fits, place_of, plain, types_differ, unified
+from derivlang.core.errors import DataError, parse_errors
 from derivlang.core.keys import string_buffers
-from derivlang.core.parse_errors import parse_errors
-from derivlang.core.unify import fits, place_of, plain, types_differ, unified
 from derivlang.formats.base import Format
 from derivlang.formats.lines import count_full, count_lines, cut_lines, has_words
 from derivlang.formats.opening import WHOLE, Piece, open_lines

@@ -26,8 +26,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from derivlang.core.errors import DataError, UsageError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.formats.places import is_remote, located
 from derivlang.formats.progress import CountedFile
 from derivlang.formats.recoding import recoded, undecodable

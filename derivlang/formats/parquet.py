@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import parse_errors
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.opening import WHOLE, Piece, empty_file, open_file
 from derivlang.formats.places import located

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from derivlang.core.errors import DataError, DerivlangError, StoreError
-from derivlang.core.parse_errors import reason
+from derivlang.core.errors import DataError, DerivlangError, StoreError, reason
 
 _NO_CREDENTIALS = {
     "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "DefaultCredentialsError",

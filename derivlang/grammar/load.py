@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from derivlang.core.errors import UsageError, unknown
-from derivlang.core.spec_files import Named, Parts
+from derivlang.core.spec import Named, Parts
 from derivlang.formats.places import is_path
 from derivlang.grammar import counts
 from derivlang.grammar.counts import Counts

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrow import is_string
+from derivlang.core.columns import field_of, plain, types_differ, unified
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.layers.constituents import PARSE, are_trees
 from derivlang.core.messages import counted, first_names, warn
 from derivlang.core.schema import NLI, PARTS, UNDECIDED, Field, Schema, Side, is_nli, own_columns
-from derivlang.core.unify import field_of, plain, types_differ, unified
 from derivlang.formats.base import Format
 from derivlang.formats.objects import has_translations, inner_texts, layout_of, longest_text, opened
 from derivlang.formats.parquet import class_names

@@ -13,8 +13,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import StoreError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import StoreError, parse_errors
 
 ENTRY = (int, str)  # form of an entry (record.py): the size and the hash of a file
 _SETTLED = 2 * 10**9  # nanoseconds. File systems may give two changes within less than that the same time

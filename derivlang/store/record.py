@@ -10,8 +10,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypeGuard
 
-from derivlang.core.errors import DerivlangError, StoreError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DerivlangError, StoreError, parse_errors
 from derivlang.core.seal import check_intact
 
 

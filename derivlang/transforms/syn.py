@@ -28,8 +28,7 @@ from derivlang.core.arrays import Int64, UInt64, group_of, lengths_of, offsets_o
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.keys import Draws
-from derivlang.core.spec import param, text_of
-from derivlang.core.spec_files import parts_of
+from derivlang.core.spec import param, parts_of, text_of
 from derivlang.formats.places import is_path
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar

@@ -27,8 +27,7 @@ from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of, offset
 from derivlang.core.arrow import filled, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Layer, Realignment
-from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.base import Labels, Layer, Realignment
 from derivlang.core.order import runs_of_ranges
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field, answers_side

@@ -16,8 +16,7 @@ import pyarrow as pa
 from derivlang.core.arrays import Ints
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
-from derivlang.core.layers.base import Layer, record_lists
-from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.base import Labels, Layer, record_lists
 from derivlang.core.layers.tree import Tree, check_range
 from derivlang.core.layers.words import Words
 from derivlang.core.schema import Field

@@ -21,8 +21,7 @@ from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges
 from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Layer, Realignment, record_lists
-from derivlang.core.layers.labels import Labels, read_classes, stored_classes
+from derivlang.core.layers.base import Labels, Layer, Realignment, read_classes, record_lists, stored_classes
 from derivlang.core.layers.tag_schemes import (
     IOB2,
     PREFIXES,

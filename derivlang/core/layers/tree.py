@@ -24,11 +24,9 @@ from derivlang.core.arrays import Bool, Int32, Int64, Objects, expand_ranges, le
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Layer, Realignment, record_lists
-from derivlang.core.layers.deps import EnhancedGraph
-from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.base import Labels, Layer, Realignment, record_lists
 from derivlang.core.layers.misc import Misc
-from derivlang.core.layers.nodes import NODES, Nodes, check_references, move_empty, move_ranges
+from derivlang.core.layers.nodes import NODES, EnhancedGraph, Nodes, check_references, move_empty, move_ranges
 from derivlang.core.layers.words import Words, strings_of
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field

@@ -1,4 +1,4 @@
-"""Words: one value for each word, such as a tag or a lemma, which moves with its word.
+"""Values of words, which move with them, such as tags or lemmas, and of records, which no order touches.
 
     upos PRON VERB PUNCT, index [1, 0, -1, 2]   ->   VERB PRON X PUNCT
 
@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Int32, Int64, Objects, take_kept
 from derivlang.core.arrow import is_string, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
-from derivlang.core.layers.base import Layer, Realignment, record_lists
-from derivlang.core.layers.labels import Labels, read_classes, stored_classes
-from derivlang.core.schema import Field
+from derivlang.core.layers.base import Labels, Layer, Realignment, read_classes, record_lists, stored_classes
+from derivlang.core.schema import NO_LABEL, Field
 
 # The value of an inserted word in columns of these names; `_` in all others.
 _FILLERS = {"upos": "X", "xpos": "X", "pos": "X", "pos_tags": "X"}
@@ -120,3 +119,39 @@ def numbers_of(words: Words, number: Callable[[str], int]) -> Int64:
 def strings_of(words: Words) -> Objects:
     """Return object[N]: the value of each word."""
     return np.array(words.values.to_pylist(), object)[words.codes]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values(Layer):
+    """name: the column. values: Arrow array [R] of any type; int64 codes for a class label."""
+
+    name: str
+    values: pa.Array
+
+    @classmethod
+    def read(cls, field: Field, labels: Labels) -> Self:
+        """Return the values of a column. A missing class label (NO_LABEL) becomes -1."""
+        values = labels[field.column]
+        if field.classes is not None:
+            values = to_arrow(read_classes(field, values, labels.row, missing=NO_LABEL).astype(np.int64))
+        return cls(field.column, values)
+
+    @classmethod
+    def restore(cls, field: Field, labels: Labels) -> Self:
+        """Return the values of a derived set's column. Raises LayerError for a number that is not a class."""
+        values = labels[field.column]
+        if field.classes is not None:
+            stored_classes(field, values, null=-1)
+        return cls(field.column, values)
+
+    def realign(self, move: Realignment) -> Values:
+        """Return self: an order does not change the values of a record."""
+        return self
+
+    def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
+        """Return the column."""
+        return {self.name: self.values}
+
+    def may_change(self, *, has_order: bool, exact: bool) -> bool:
+        """Return False."""
+        return False

@@ -17,8 +17,7 @@ from derivlang.core.batch import split_sentences
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import Draws, fractions, string_buffers
 from derivlang.core.schema import UPOS, Field
-from derivlang.core.spec import param
-from derivlang.core.spec_files import Named
+from derivlang.core.spec import Named, param
 from derivlang.sources.corpus import Corpus, FileSpan
 from derivlang.sources.generated.base import (
     Generator,
