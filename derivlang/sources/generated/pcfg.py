@@ -65,7 +65,9 @@ class Pcfg(Generator):
         if self.switch:
             check_switches("pcfg: switch", self.switch, rules, self.file)
         on = {number for number, digit in enumerate(self.switch, 1) if digit == "1"}
-        return self.made(PhraseGrammar.of(rules, on, self.file), rows_of(self.n), text.encode())
+        grammar = PhraseGrammar.of(rules, on, self.file)
+        rows, words, nodes = rows_of(self.n), grammar.words_a_row, grammar.nodes_a_row
+        return self.made(grammar.columns, rows, words, nodes, text.encode())
 
 
 class _Level(NamedTuple):
