@@ -74,15 +74,23 @@ def suffix_of(path: Path) -> str:
 
 
 def open_lines(
-    path: Path | str, encoding: str = "utf-8", *, ends: bool = False, piece: Piece = WHOLE
+    path: Path | str, encoding: str = "utf-8", *, ends: bool = False, piece: Piece = WHOLE, longest: int = 0
 ) -> Iterator[tuple[int, str]]:
     """Yield (1-based line number, line). The line has its end only with `ends`. piece: what to read of a plain file.
 
-    Raises DataError: missing-file, directory, unreadable-file, truncated, encoding, nul-byte, too-large (a line of a
-    compressed file above LONGEST_LINE); UsageError: unknown-encoding.
+    longest: as of `whole_lines`. Raises DataError: missing-file, directory, unreadable-file, truncated, encoding,
+    nul-byte, too-large (a line of a compressed file); UsageError: unknown-encoding.
     """
     number = piece.line + 1
-    for lines in _blocks(located(path), encoding, ends, LONGEST_LINE, piece):
+    for block in whole_lines(located(path), encoding, piece, longest):
+        text = block.decode()
+        whole = text.removesuffix("\n")
+        if text == whole:  # the last line, without an end
+            lines = [text]
+        elif ends:
+            lines = [f"{line}\n" for line in whole.split("\n")]
+        else:
+            lines = whole.replace("\r\n", "\n").removesuffix("\r").split("\n")
         yield from enumerate(lines, number)
         number += len(lines)
 
@@ -191,13 +199,13 @@ def read_text(path: Path | str, encoding: str = "utf-8") -> str:
     Raises as `open_lines`, but too-large only above LIMIT: JSON is often one long line.
     """
     path = located(path)
-    blocks, size = [], 0
-    for lines in _blocks(path, encoding, False, LIMIT):
-        blocks.append("\n".join(lines))
-        size += len(blocks[-1]) + 1
+    lines, size = [], 0
+    for _, line in open_lines(path, encoding, longest=LIMIT):
+        lines.append(line)
+        size += len(line) + 1
         if size > LIMIT and packing_of(path):
             raise too_large(str(path), "the compressed file expands to", LIMIT)
-    return "\n".join(blocks)
+    return "\n".join(lines)
 
 
 def too_large(where: str, what: str, most: int) -> DataError:
@@ -246,20 +254,6 @@ class _Decompressed(io.RawIOBase):
             self._inner.close()
             self._raw.close()
         super().close()
-
-
-def _blocks(path: Path, encoding: str, ends: bool, longest: int, piece: Piece = WHOLE) -> Iterator[list[str]]:
-    """Yield the lines of a piece in blocks of about `BLOCK` bytes. longest: a line of a compressed file."""
-    for block in whole_lines(path, encoding, piece, longest):
-        text = block.decode()
-        if not text.endswith("\n"):
-            yield [text]
-            return
-        whole = text[:-1]
-        if "\r" in whole and not ends:
-            whole = whole.replace("\r\n", "\n").removesuffix("\r")
-        lines = whole.split("\n")
-        yield [f"{line}\n" for line in lines] if ends else lines
 
 
 def whole_lines(
