@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 _LINES = "\t\n"
 _LONGEST = 1000  # maximum number of characters of each part of a message
@@ -54,7 +55,7 @@ class DerivlangError(Exception):
         return f"{place}{_short(self.what)} [{self.id}]{step}"
 
     def __reduce__(self) -> tuple[object, ...]:  # keyword-only fields do not survive the default pickling
-        return _rebuild, (type(self), self.what, self.where, self.fix, self.id)
+        return partial(type(self), self.what, where=self.where, fix=self.fix, id=self.id), ()
 
 
 class UsageError(DerivlangError):
@@ -101,10 +102,6 @@ def _short(text: str, keep: str = "\t") -> str:
     text = visible(text.encode("utf-8", "backslashreplace").decode(), keep)
     text = _LONG_NAME.sub(lambda found: f"{found[0][:80]}…{found[0][-40:]}", text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 4 :]}"
-
-
-def _rebuild(cls: type[DerivlangError], what: str, where: str | None, fix: str | None, id: str) -> DerivlangError:
-    return cls(what, where=where, fix=fix, id=id)
 
 
 # C0, DEL and C1; embeddings, overrides and isolates of direction. A terminal obeys them: ESC [ 8 m hides what follows,

@@ -102,44 +102,6 @@ def parts_of(value: str, named: Named) -> Parts:
     return value.parts if isinstance(value, FileText) else named.parts(value)
 
 
-def bounded(
-    name: str,
-    declared: Mapping[str, Any],
-    positional: Sequence[str],
-    values: list[str],
-    keyed: dict[str, str],
-    policy: FilePolicy,
-) -> tuple[list[str], dict[str, str]]:
-    """Return the values of a parsed spec with the files that a policy allows. Raise UsageError for any other.
-
-    name: the transform's or objective's name. declared: the declaration of each text parameter, by name: a `Named`,
-    False (it never names a file) or None. positional: the parameters that `values` set, in order.
-    """
-
-    def of(parameter: str, value: str) -> str:
-        named = declared.get(parameter, False)
-        if named is None:
-            raise UsageError(
-                f"{name}: nothing declares whether {parameter}={value} names a file, so only your own specs can set it",
-                fix="declare it in the class: param(…, file=Named()) or param(…, file=False)",
-                id="spec-file",
-            )
-        if not named:
-            return value
-        known = set(named.names())
-        before = named.parts(value)
-        parts = [(part if part in known else policy(part, named), rest) for part, rest in before]
-        return value if parts == list(before) else FileText.of(value, parts)
-
-    if policy is any_file:
-        return values, keyed
-    places = [*positional, *[""] * len(values)]  # of values too many, which the constructor refuses
-    return (
-        [of(parameter, value) for parameter, value in zip(places, values, strict=False)],
-        {parameter: of(parameter, value) for parameter, value in keyed.items()},
-    )
-
-
 _KEY = re.compile('([^,:="]*)=')
 _VALUE = re.compile('"((?:[^"]|"")*)"(?!")|[^,:"]*')
 
@@ -260,7 +222,30 @@ class Parameterised:
         fields, kinds = dataclasses.fields(cls), cls.declared()
         named = {key_of(field): field.metadata.get("file") for field in fields if kinds[field.name].is_text}
         slots = [key_of(field) for field in fields if field.metadata.get("positional")]
-        return bounded(cls.name, named, slots, values, keyed, files)
+
+        def of(parameter: str, value: str) -> str:
+            of_files = named.get(parameter, False)
+            if of_files is None:
+                raise UsageError(
+                    f"{cls.name}: nothing declares whether {parameter}={value} names a file, so only your own specs "
+                    "can set it",
+                    fix="declare it in the class: param(…, file=Named()) or param(…, file=False)",
+                    id="spec-file",
+                )
+            if not of_files:
+                return value
+            known = set(of_files.names())
+            before = of_files.parts(value)
+            parts = [(part if part in known else files(part, of_files), rest) for part, rest in before]
+            return value if parts == list(before) else FileText.of(value, parts)
+
+        if files is any_file:
+            return values, keyed
+        places = [*slots, *[""] * len(values)]  # of values too many, which the constructor refuses
+        return (
+            [of(parameter, value) for parameter, value in zip(places, values, strict=False)],
+            {parameter: of(parameter, value) for parameter, value in keyed.items()},
+        )
 
     @classmethod
     def from_values(cls, values: list[str], keyed: dict[str, str]) -> Self:

@@ -267,11 +267,7 @@ class Layer(ABC):
 
 def record_lists(batch: BareBatch, values: pa.Array, side: int = 0) -> pa.Array:
     """Return list<value>[R]: per-word values [N] as one list for each record, of one side."""
-    units = list_array(batch.unit_words, values)
-    rows = batch.records[:, side]
-    if len(rows) == len(units) and (rows[1:] > rows[:-1]).all():
-        return units
-    return units.take(to_arrow(rows))
+    return list_array(batch.unit_words, values).take(to_arrow(batch.records[:, side]))
 
 
 LAYERS: Registry[type[Layer]] = Registry(
