@@ -16,7 +16,7 @@ keeps every value of two others, and `bring` gives it to the columns of a table:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 
 import pyarrow as pa
@@ -236,6 +236,22 @@ def bring(
             continue
         fields.append(field)
     return pa.table(columns, pa.schema([(field.name, field.type) for field in fields], table.schema.metadata))
+
+
+def united(schemas: Iterable[tuple[pa.Schema, str, str]]) -> list[pa.Field]:
+    """Return the columns of all schemas, in the order in which they are met, each with the type that keeps its values.
+
+    schemas: with the place and the name of each, for messages. Raises DataError types-differ.
+    """
+    known: dict[str, pa.Field] = {}  # each with the name of the schema that made it so wide
+    for schema, where, place in schemas:
+        for name, kind in zip(schema.names, map(plain, schema.types), strict=True):
+            before = known.get(name, field_of(name, pa.null(), place))
+            wider = unified(before.type, kind)
+            if wider is None:
+                raise types_differ(name, kind, before.type, where, place_of(before))
+            known[name] = before if wider == before.type else field_of(name, wider, place)
+    return list(known.values())
 
 
 def field_of(name: str, kind: pa.DataType, place: str) -> pa.Field:

@@ -69,7 +69,8 @@ def to_table(
         out[answered.column("groups")] = taken
     for layer in derived.layers.values():
         out |= layer.columns(derived)
-    changed = {n: layer for n, layer in source.layers.items() if layer.may_change(has_order=has_order, exact=exact)}
+    may_change = {"always": True, "order": has_order, "words": has_order and not exact, "never": False}
+    changed = {name: layer for name, layer in source.layers.items() if may_change[layer.changes]}
     return out | _kept_labels(source, derived, order, lexicon, policies or Policies(), changed)
 
 

@@ -129,11 +129,11 @@ class Format:
     ) -> list[Piece]:
         """Return the pieces of a file, of about `target` bytes; one for a smaller file or one that is not cut."""
         with parse_errors(str(path), self.noun, id="missing-file"):
-            measure = self.size or _file_size
-            size = measure(path, **(options or {})) if self.is_cut(path, encoding) else 0
+            if self.cut is None or not self.is_cut(path, encoding):
+                return [WHOLE]
+            size = size_of(path) if self.size is None else self.size(path, **(options or {}))
             if size <= target:
                 return [WHOLE]
-            assert self.cut is not None
             begins = self.cut(path, size, target, **(options or {}))
         ends = [*begins[1:], size]
         return [Piece(begin, end) for begin, end in zip(begins, ends, strict=True)] if len(begins) > 1 else [WHOLE]
@@ -182,10 +182,6 @@ class Format:
         """Return the keyword arguments of `read` and `count`."""
         given: dict[str, Any] = {} if self.binary else {"encoding": encoding}
         return {**given, **({} if self.cut is None else {"piece": piece}), **(options or {})}
-
-
-def _file_size(path: Path, **options: Any) -> int:
-    return size_of(path)
 
 
 # If several formats have the same suffix, the first that recognises a file reads it.

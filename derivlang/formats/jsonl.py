@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import offsets_of
 from derivlang.core.arrow import array_of, is_string, list_array, scalar, string_array, to_numpy, whole
-from derivlang.core.columns import fits, place_of, plain, types_differ, unified
+from derivlang.core.columns import fits, place_of, plain, united
 from derivlang.core.errors import DataError, parse_errors
 from derivlang.core.keys import string_buffers
 from derivlang.formats.base import Format
@@ -74,14 +74,7 @@ def read(
 
 def types(path: Path | str, *, encoding: str = "utf-8") -> pa.Schema:
     """Return the columns of a file and their types, which keep the values of all rows. Raises as `read`."""
-    kinds: dict[str, pa.DataType] = {}
-    for some in read(path, encoding=encoding):
-        for field in some.table.schema:
-            wider = unified(kinds.get(field.name, pa.null()), field.type)
-            if wider is None:
-                raise types_differ(field.name, field.type, kinds[field.name], some.where(0), "the rows before")
-            kinds[field.name] = wider
-    return pa.schema(list(kinds.items()))
+    return pa.schema(united((s.table.schema, s.where(0), "the rows before") for s in read(path, encoding=encoding)))
 
 
 def write(tables: Iterable[pa.Table], out: BinaryIO, **layout: Any) -> None:

@@ -6,7 +6,7 @@ type, which keeps the values of all files of all splits. It holds words, text, e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrow import is_string
-from derivlang.core.columns import field_of, plain, types_differ, unified
+from derivlang.core.columns import united
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.layers.constituents import PARSE, are_trees
 from derivlang.core.messages import counted, first_names, warn
@@ -314,30 +314,28 @@ def unify(found: Mapping[CorpusFile, pa.Schema]) -> pa.Schema:
 
     Raise DataError types-differ for types that no type unites, and for other classes; column-names.
     """
-    kinds: dict[str, tuple[pa.DataType, CorpusFile]] = {}  # and the file that made it so wide
     classes: dict[str, tuple[tuple[str, ...], CorpusFile]] = {}
-    for part, schema in found.items():
-        if twice := [name for name in schema.names if schema.names.count(name) > 1]:
-            raise DataError(
-                f"two columns have the name {twice[0]!r}",
-                where=str(part.path),
-                fix="give each column a different name",
-                id="column-names",
-            )
-        for field in schema:
-            kind, (known, other) = plain(field.type), kinds.get(field.name, (pa.null(), part))
-            wider = unified(known, kind)
-            if wider is None:
-                raise types_differ(field.name, kind, known, str(part.path), other.name)
-            kinds[field.name] = (wider, other if wider == known else part)
-        for name, names in class_names(schema).items():
-            known_names, other = classes.setdefault(name, (names, part))
-            if names != known_names:
+
+    def checked() -> Iterator[tuple[pa.Schema, str, str]]:
+        for part, schema in found.items():
+            if twice := [name for name in schema.names if schema.names.count(name) > 1]:
                 raise DataError(
-                    f"the classes of {name!r} are {', '.join(names)}, but {', '.join(known_names)} in {other.name}",
+                    f"two columns have the name {twice[0]!r}",
                     where=str(part.path),
-                    fix="give all files the same classes, or make the files one by one",
-                    id="types-differ",
+                    fix="give each column a different name",
+                    id="column-names",
                 )
+            yield schema, str(part.path), part.name
+            for name, names in class_names(schema).items():
+                known, other = classes.setdefault(name, (names, part))
+                if names != known:
+                    raise DataError(
+                        f"the classes of {name!r} are {', '.join(names)}, but {', '.join(known)} in {other.name}",
+                        where=str(part.path),
+                        fix="give all files the same classes, or make the files one by one",
+                        id="types-differ",
+                    )
+
+    fields = united(checked())
     metadata = next((schema.metadata for schema in found.values() if class_names(schema)), None)
-    return pa.schema([field_of(name, kind, part.name) for name, (kind, part) in kinds.items()], metadata)
+    return pa.schema(fields, metadata)

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -223,10 +223,13 @@ class Layer(ABC):
 
     losses: the counters that reading and realigning add to, each with the sentence that is printed after its number.
     In both, `{}` is replaced by the column; in the sentence, `[a|b]` by a for the number 1 and by b for others.
+    changes: when the inverse order may give other columns than the source's: always, under an order, where words are
+    inserted or deleted, or never. Otherwise they are not compared.
     """
 
     __slots__ = ()
     losses: ClassVar[Mapping[str, str]] = {}
+    changes: ClassVar[Literal["always", "order", "words", "never"]] = "order"
 
     @classmethod
     @abstractmethod
@@ -252,13 +255,6 @@ class Layer(ABC):
         A group counts as one word to an order. inside: bool[N + 1], shared by all layers.
         """
         return None
-
-    def may_change(self, *, has_order: bool, exact: bool) -> bool:
-        """Return whether the inverse order may give other columns than the source's. If not, they are not compared.
-
-        has_order: the pipeline has an order. exact: this order is a permutation.
-        """
-        return has_order
 
     def differs(self, ours: pa.Array, theirs: pa.Array) -> Bool:
         """Return bool[R]: the rows in which a source column differs from the one that the inverse order gives."""

@@ -53,6 +53,7 @@ class Misc(Words):
 
     __slots__ = ()
     text = True
+    changes = "always"  # notes on white space are removed also without an order
     losses: ClassVar[Mapping[str, str]] = {
         f"{{}}-{key}-dropped": "note[|s] of {} [was|were] left out, since [it holds|they hold] for the source's order"
         for key in ORDERED
@@ -73,10 +74,6 @@ class Misc(Words):
             codes[at] = len(values) + np.arange(at.size)
             values = pa.concat_arrays([values, string_array(follow).cast(values.type)])
         return super(Misc, replace(self, codes=codes, values=values)).realign(move)
-
-    def may_change(self, *, has_order: bool, exact: bool) -> bool:
-        """Return True: notes on white space are removed also without an order."""
-        return True
 
 
 def without_spaces(misc: str) -> str:

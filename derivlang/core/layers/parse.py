@@ -27,6 +27,8 @@ class ParsedTags(Words):
 
     __slots__ = ()
 
+    changes = "words"
+
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
         """Return the tags of the columns of all sides (`premise_upos`, `hypothesis_upos`)."""
@@ -41,15 +43,13 @@ class ParsedTags(Words):
         """Return a list column for each side."""
         return _side_columns(self.name, batch, pa.DictionaryArray.from_arrays(to_arrow(self.codes), self.values))
 
-    def may_change(self, *, has_order: bool, exact: bool) -> bool:
-        """Return whether words may be inserted or deleted."""
-        return has_order and not exact
-
 
 class ParsedTree(Tree):
     """One tree for each sentence, of all sides; heads are 1-based in the unit."""
 
     __slots__ = ()
+
+    changes = "words"
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
@@ -67,10 +67,6 @@ class ParsedTree(Tree):
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return list columns of heads and relations for each side."""
         return _side_columns("head", batch, to_arrow(self.head)) | self.deprel.columns(batch)
-
-    def may_change(self, *, has_order: bool, exact: bool) -> bool:
-        """Return whether words may be inserted or deleted."""
-        return has_order and not exact
 
 
 def parse_layers(

@@ -125,6 +125,8 @@ def strings_of(words: Words) -> Objects:
 class Values(Layer):
     """name: the column. values: Arrow array [R] of any type; int64 codes for a class label."""
 
+    changes = "never"
+
     name: str
     values: pa.Array
 
@@ -151,7 +153,3 @@ class Values(Layer):
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the column."""
         return {self.name: self.values}
-
-    def may_change(self, *, has_order: bool, exact: bool) -> bool:
-        """Return False."""
-        return False
