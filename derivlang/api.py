@@ -13,11 +13,10 @@ import numpy as np
 
 from derivlang.core.arrow import string_array, to_numpy
 from derivlang.core.batch import Batch, build
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.words import Words
 from derivlang.core.messages import errors_in_python, warn
-from derivlang.core.parse_errors import parse_errors
 from derivlang.core.takes import Mode, Rule
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter

@@ -16,18 +16,18 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import decoded, whole
+from derivlang.core.columns import bring
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.from_table import to_batch
 from derivlang.core.layers.tag_schemes import SchemeSearch, are_entity_tags, with_scheme
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import errors_in_python, warn
 from derivlang.core.policies import Policies, warn_of_unused
-from derivlang.core.reading import to_batch
 from derivlang.core.schema import UNDECIDED, Schema, answered_side
 from derivlang.core.sentences import RULE_VERSION
-from derivlang.core.spec_files import any_file
+from derivlang.core.spec import any_file
 from derivlang.core.takes import Mode, Rule
 from derivlang.core.to_table import to_table
-from derivlang.core.unify import bring
 from derivlang.formats.objects import opened
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter

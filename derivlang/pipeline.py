@@ -20,16 +20,14 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64
 from derivlang.core.batch import Batch, groups, join_sentences, realign, reordered, settle_groups, split_sentences
-from derivlang.core.errors import DerivlangError, UsageError
+from derivlang.core.errors import DerivlangError, UsageError, parse_errors
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, chooses
 from derivlang.core.messages import warn
 from derivlang.core.order import Order
-from derivlang.core.parse_errors import parse_errors
 from derivlang.core.plugins import plug_in_errors
 from derivlang.core.policies import Policies
-from derivlang.core.spec import read_spec
-from derivlang.core.spec_files import FilePolicy, any_file, no_file
+from derivlang.core.spec import FilePolicy, any_file, no_file, read_spec
 from derivlang.core.takes import Rule
 from derivlang.formats.spec_paths import named_files
 from derivlang.parsing.base import Parser, with_parses

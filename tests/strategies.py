@@ -22,17 +22,16 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_of, positions
 from derivlang.core.batch import Batch, build, split_sentences
+from derivlang.core.from_table import Splits
 from derivlang.core.keys import Draws
-from derivlang.core.layers.base import Layer
+from derivlang.core.layers.base import Labels, Layer
 from derivlang.core.layers.constituents import PARSE, ConstituentTrees
-from derivlang.core.layers.labels import Labels
 from derivlang.core.layers.nodes import NODES, Nodes
 from derivlang.core.layers.parse import ParsedTags, ParsedTree
 from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
-from derivlang.core.reading import Splits
 from derivlang.core.schema import Field
 from derivlang.core.spec import param
 from derivlang.core.takes import Rule

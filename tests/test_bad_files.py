@@ -247,7 +247,7 @@ def test_conllu_write(columns: dict[str, list[Any]], id: str) -> None:
 
 def test_conllu_write_refuses_nodes_outside_the_sentence() -> None:
     node = dict.fromkeys(conllu.NODE_FIELDS, "_") | {"id": "3-4"}
-    table = pa.table({"tokens": [["a"]], "mwt": pa.array([[node]], pa.list_(conllu.NODE))})
+    table = pa.table({"tokens": [["a"]], "mwt": pa.array([[node]], conllu.NODES)})
     with pytest.raises(LayerError) as caught:
         conllu.write([table], io.BytesIO())
     assert caught.value.id == "conllu-ids"

@@ -18,15 +18,13 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import offsets_of
 from derivlang.core.batch import Batch, realign
-from derivlang.core.brackets import BracketFault, read_brackets
 from derivlang.core.errors import DataError, LayerError
-from derivlang.core.keys import string_buffers
-from derivlang.core.layers.constituents import PARSE, ConstituentTrees
-from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.base import Labels
+from derivlang.core.layers.constituents import PARSE, BracketFault, ConstituentTrees, read_brackets
 from derivlang.core.order import Order
 from derivlang.core.schema import Field
 from derivlang.display.rows import pieces_of
-from derivlang.formats.bracketed import FORMAT, MEANING, read, write
+from derivlang.formats.bracketed import FORMAT, read, write
 from derivlang.sources.infer import infer
 from tests.commands import run, written
 from tests.helpers import make, manifest, right, undone
@@ -146,26 +144,22 @@ def test_the_derived_tree_is_the_one_of_the_definition(
 
 def test_many_trees_are_read_as_each_by_itself() -> None:
     texts = ["(S (NP big Ann) (VP sleeps))", "", "(X a) b ( (Y c) () (Z))", "(ROOT (S (S no)))", "one two"] * 3000
-    letters, offsets = string_buffers(pa.array(texts))
-    read = read_brackets(letters, offsets)
-    assert not isinstance(read, BracketFault)
-    found, leaves = read
-    names, words = found.names.to_pylist(), leaves.words().to_pylist()
-    first = np.searchsorted(found.start, leaves.offsets)
+    found, leaves, offsets = read_brackets(texts)
+    names, words = found.names.to_pylist(), leaves.to_pylist()
+    first = np.searchsorted(found.start, offsets)
     for row in range(0, len(texts), 997):
-        one = read_brackets(*string_buffers(pa.array(texts[row : row + 1])))
-        assert not isinstance(one, BracketFault)
-        begin, inside = int(leaves.offsets[row]), slice(int(first[row]), int(first[row + 1]))
-        assert words[begin : int(leaves.offsets[row + 1])] == one[1].words().to_pylist()
-        assert [names[label] for label in found.label[inside]] == one[0].names.take(pa.array(one[0].label)).to_pylist()
-        assert (found.start[inside] - begin).tolist() == one[0].start.tolist()
-        assert (found.end[inside] - begin).tolist() == one[0].end.tolist()
+        one, own, _ = read_brackets(texts[row : row + 1])
+        begin, inside = int(offsets[row]), slice(int(first[row]), int(first[row + 1]))
+        assert words[begin : int(offsets[row + 1])] == own.to_pylist()
+        assert [names[label] for label in found.label[inside]] == one.names.take(pa.array(one.label)).to_pylist()
+        assert (found.start[inside] - begin).tolist() == one.start.tolist()
+        assert (found.end[inside] - begin).tolist() == one.end.tolist()
         parents = found.parent[inside]
-        assert np.where(parents < 0, -1, parents - inside.start).tolist() == one[0].parent.tolist()
+        assert np.where(parents < 0, -1, parents - inside.start).tolist() == one.parent.tolist()
     texts[11_111] = "(S (NP a)"
-    fault = read_brackets(*string_buffers(pa.array(texts)))
-    assert isinstance(fault, BracketFault)
-    assert (fault.row, fault.byte) == (11_111, len("".join(texts[:11_111])))
+    with pytest.raises(BracketFault) as caught:
+        read_brackets(texts)
+    assert (caught.value.row, caught.value.at) == (11_111, 0)
 
 
 @laws
@@ -201,7 +195,7 @@ def test_an_inserted_word_belongs_to_what_holds_both_of_its_neighbours() -> None
 
 
 @pytest.mark.parametrize(
-    ("texts", "row", "byte", "what"),
+    ("texts", "row", "at", "what"),
     [
         (["(S a)", "(S (NP a)", "(S b)"], 1, 0, "never closes"),
         (["(S a) (S (NP b)"], 0, 6, "never closes"),
@@ -210,11 +204,10 @@ def test_an_inserted_word_belongs_to_what_holds_both_of_its_neighbours() -> None
         (["", ") (S a)"], 1, 0, "none is open"),
     ],
 )
-def test_brackets_that_do_not_match(texts: list[str], row: int, byte: int, what: str) -> None:
-    fault = read_brackets(*string_buffers(pa.array(texts)))
-    assert isinstance(fault, BracketFault)
-    assert (fault.row, fault.byte - sum(map(len, texts[:row]))) == (row, byte)
-    assert what in fault.what
+def test_brackets_that_do_not_match(texts: list[str], row: int, at: int, what: str) -> None:
+    with pytest.raises(BracketFault, match=what) as caught:
+        read_brackets(texts)
+    assert (caught.value.row, caught.value.at) == (row, at)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +271,7 @@ def test_a_file_is_written_as_it_was(units: list[list[str]], seed: int, spaces: 
     path.write_bytes(content.encode())
     tables = [rows.table for rows in read(path)] if units else []
     out = io.BytesIO()
-    write(tables, out, MEANING, {})
+    write(tables, out)
     assert out.getvalue().decode() == ("" if not units else content)
     assert [row for table in tables for row in table["tokens"].to_pylist()] == units
     assert [row for table in tables for row in table["parse"].to_pylist()] == texts
@@ -299,7 +292,7 @@ def test_large_files_are_read_in_stretches(tmp_path: Path, monkeypatch: pytest.M
     for limit in (0, 1, 3, 4, 31):
         assert rows_of(path, limit=limit) == whole[:limit]
     out = io.BytesIO()
-    write([rows.table for rows in read(path)], out, MEANING, {})
+    write([rows.table for rows in read(path)], out)
     assert out.getvalue().decode() == WSJ * 20
 
 

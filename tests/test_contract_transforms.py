@@ -21,8 +21,8 @@ import pytest
 from derivlang.core.arrays import lengths_of
 from derivlang.core.batch import Batch, split_sentences
 from derivlang.core.errors import LayerError
+from derivlang.core.from_table import to_batch
 from derivlang.core.lexicon import SPECIALS, Lexicon
-from derivlang.core.reading import to_batch
 from derivlang.core.schema import NLI, Field, Schema, Side
 from derivlang.core.spec import key_of
 from derivlang.core.to_table import to_table

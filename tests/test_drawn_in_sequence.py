@@ -27,10 +27,10 @@ import derivlang
 from derivlang.api import derive_chunks
 from derivlang.core.batch import Batch, split_sentences
 from derivlang.core.errors import UsageError
+from derivlang.core.from_table import to_batch
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
-from derivlang.core.reading import to_batch
 from derivlang.core.spec import param
 from derivlang.pipeline import Pipeline
 from derivlang.store.shards import ShardWriter

@@ -205,7 +205,7 @@ NODE = dict.fromkeys(conllu.NODE_FIELDS, "_") | {"id": "1-2"}
     ],
 )
 def test_conllu_refuses_damaged_comments_and_nodes(column: str, value: list[Any]) -> None:
-    types = pa.list_(pa.string() if column == "comments" else conllu.NODE)
+    types = pa.list_(pa.string()) if column == "comments" else conllu.NODES
     table = pa.table({"tokens": [["le", "chat"]], column: pa.array([value], types)})
     with pytest.raises(DerivlangError, match=r"null|lies outside"):
         output_of(conllu.write, [table])

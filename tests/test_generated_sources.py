@@ -370,7 +370,7 @@ def test_every_sentence_has_a_tree_of_the_grammar(grammar: Path) -> None:
         expected = {rule: p for rule, p in RULES.items() if rule[0] == left}
         if len(expected) > 1:
             assert fits(Counter({rule: n for rule, n in used.items() if rule[0] == left}), expected), left
-    expected_words = corpus(f'source:pcfg="{grammar}"').options["made"].maker.words_a_row
+    expected_words = corpus(f'source:pcfg="{grammar}"').options["made"].words_a_row
     assert n_words / 6000 == pytest.approx(expected_words, rel=0.03)
 
 

@@ -19,21 +19,19 @@ from hypothesis import strategies as st
 from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch, groups, realign, split_sentences
 from derivlang.core.errors import LayerError
+from derivlang.core.from_table import to_batch
 from derivlang.core.gaps import Gaps
 from derivlang.core.layers.answers import ANSWERS, Answers
 from derivlang.core.layers.base import Layer, Realignment
-from derivlang.core.layers.deps import Deps, read_deps
 from derivlang.core.layers.misc import Misc
 from derivlang.core.layers.nodes import NODES, Nodes
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.tag_schemes import complete_classes
 from derivlang.core.layers.tree import Tree
-from derivlang.core.layers.values import Values
-from derivlang.core.layers.words import Words
+from derivlang.core.layers.words import Values, Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
-from derivlang.core.reading import to_batch
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Pipeline
@@ -392,13 +390,6 @@ def is_tree(head: list[int]) -> bool:
     return sum(h == 0 for h in head) == (1 if head else 0) and all(depth(word) >= 0 for word in range(len(head)))
 
 
-def deps_of(texts: pa.Array, n_words: int) -> Deps:
-    """DEPS of words of sentences of n words."""
-    deps = read_deps(texts, np.full(len(texts), n_words))
-    assert isinstance(deps, Deps)
-    return deps
-
-
 def tree_batch(rows: list[list[str]], seed: int) -> tuple[Batch, list[dict[str, Any]]]:
     """Units with random trees, multiword tokens, empty nodes, enhanced dependencies."""
     rng = random.Random(seed)
@@ -411,7 +402,7 @@ def tree_batch(rows: list[list[str]], seed: int) -> tuple[Batch, list[dict[str, 
     tree = Tree(
         np.array(flat("head"), np.int32),
         Words.of("deprel", pa.array(flat("deprel"), pa.string()), filler="dep"),
-        deps_of(string_array(flat("deps")), len(flat("deps"))),
+        Words.of("deps", string_array(flat("deps")), "_"),
         Nodes.read(pa.array([s["mwt"] for s in sentences], NODES), offsets, "-"),
         Nodes.read(pa.array([s["empty_nodes"] for s in sentences], NODES), offsets, "."),
     )
@@ -582,7 +573,7 @@ def test_an_inserted_word_hangs_under_the_word_that_it_marks() -> None:
     deprel = Words.of("deprel", pa.array(["nsubj", "root", "obj"]), filler="dep")
     batch = batch_of(
         [["a", "b", "c"]],
-        layers={"head": Tree(head, deprel, deps_of(string_array(["2:nsubj", "0:root", "1:x|2:obj"]), 3))},
+        layers={"head": Tree(head, deprel, Words.of("deps", string_array(["2:nsubj", "0:root", "1:x|2:obj"]), "_"))},
     )
     out = Pipeline((Mark(word=3), Pipeline.parse("inv").transforms[0])).derive(batch, Lexicon()).derived
     assert sentence_lists(out) == [["c", "🅁", "b", "a"]]

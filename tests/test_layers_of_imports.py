@@ -80,7 +80,6 @@ LIGHT = {
     "derivlang.core.settings",
     "derivlang.core.names",
     "derivlang.core.takes",
-    "derivlang.core.urls",
     "derivlang.core.version",
     "derivlang.core.errors",
     "derivlang.display",

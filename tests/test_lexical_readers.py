@@ -16,8 +16,7 @@ import pytest
 
 from derivlang.align.links import parse_lines, score
 from derivlang.core.arrow import string_array
-from derivlang.core.errors import DataError, DerivlangError, StoreError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DataError, DerivlangError, StoreError, parse_errors
 from derivlang.formats import opening as whole
 from derivlang.formats.dictionary import read_dictionary
 from derivlang.formats.opening import open_lines

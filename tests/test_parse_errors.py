@@ -5,8 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from derivlang.core.errors import DataError, StoreError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DataError, StoreError, parse_errors
 
 
 @pytest.mark.parametrize(

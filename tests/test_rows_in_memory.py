@@ -15,7 +15,7 @@ import pytest
 from derivlang import map_dataset
 from derivlang.core.errors import LayerError
 from derivlang.formats import conllu
-from derivlang.formats.rows import Rows
+from derivlang.formats.rows import Rows, joined
 from tests.commands import ROOT, make, rows, run, trees, written
 
 
@@ -90,7 +90,7 @@ def test_a_row_is_counted_in_its_file(tmp_path: Path) -> None:
 
 def test_rows_know_their_place(tmp_path: Path) -> None:
     parts = [Rows.of_documents(tmp_path, pa.table({"c": ["x"] * 3}), np.zeros(3, np.int64), first) for first in (3, 6)]
-    assert parts[0].then(parts[1]).slice(2, 6).where(1) == f"{tmp_path}: row 6"
+    assert joined([parts[0].slice(2, 3), parts[1]]).where(1) == f"{tmp_path}: row 6"
 
 
 def test_the_rows_of_xnli_are_of_the_language_of_the_source(tmp_path: Path) -> None:

@@ -21,14 +21,13 @@ from hypothesis import strategies as st
 
 from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError
-from derivlang.core.from_table import from_table
+from derivlang.core.from_table import from_table, to_batch
 from derivlang.core.layers.answers import ANSWERS
 from derivlang.core.layers.nodes import NODES
 from derivlang.core.layers.tag_schemes import complete_classes
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
-from derivlang.core.reading import to_batch
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.core.to_table import to_table
 from derivlang.formats import conllu, squad, tagged

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.core import lexicon
 from derivlang.core.arrow import string_array
 from derivlang.core.lexicon import Lexicon
 from derivlang.engine import vocabulary
@@ -52,13 +51,11 @@ def test_a_vocabulary_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found["clash"]) == 10 - found["same_types"]
 
 
-@pytest.mark.parametrize("size", [2, 1 << 16])
-def test_a_large_table_of_a_map_that_returns_chunks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_of_a_map_that_returns_chunks() -> None:
     class Chunked(Listed):
         def apply(self, types: pa.Array) -> pa.Array:
             return pa.chunked_array([super().apply(types)])
 
-    monkeypatch.setattr(lexicon, "_TYPES_AT_ONCE", size)
     types = [f"w{n}" for n in range(5)]
     images = Lexicon((Chunked({word: word[::-1] for word in types}),)).apply(string_array(types))  # type: ignore[arg-type]
     assert images.to_pylist() == [word[::-1] for word in types]

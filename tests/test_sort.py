@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.lexicon import Lexicon, escape
-from derivlang.formats.word_lists import read_counts, write_counts
+from derivlang.formats.dictionary import read_counts, write_counts
 from derivlang.lexical.encoding import Encoded, subword_order
 from derivlang.pipeline import Pipeline
 from derivlang.training.languages import is_mapped

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.spec import Parameterised, param
-from derivlang.core.spec_files import FileText, any_file, no_file
+from derivlang.core.spec import FileText, Parameterised, any_file, no_file, param
 from derivlang.explore import app
 from derivlang.formats.spec_paths import FOLDER, files_of, named_files
 from derivlang.grammar.grammar import shipped

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from derivlang.core.batch import Batch
+from derivlang.core.columns import conform
 from derivlang.core.errors import DataError, DerivlangError, LayerError
 from derivlang.core.layers.answers import ANSWERS
 from derivlang.core.schema import Field, Schema, Side
-from derivlang.core.structure import conform
 from derivlang.sources import read as reading
 from derivlang.sources.corpus import FileSpan
 from derivlang.sources.find import find

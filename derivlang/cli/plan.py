@@ -13,8 +13,8 @@ from derivlang.cli.types import source_argument
 from derivlang.commands.sets import PlanSet
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
+from derivlang.core.names import is_url
 from derivlang.core.settings import setting
-from derivlang.core.urls import is_url
 
 _MOST_RANKS = 100  # in the command lines that are printed
 

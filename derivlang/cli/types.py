@@ -18,8 +18,8 @@ from click.shell_completion import CompletionItem
 from derivlang.cli.messages import message_options
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
+from derivlang.core.names import check_no_secrets, is_url
 from derivlang.core.settings import wrong_path
-from derivlang.core.urls import check_no_secrets, is_url
 from derivlang.formats.places import is_remote, located
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Int8: TypeAlias = NDArray[np.int8]
-Int16: TypeAlias = NDArray[np.int16]
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 UInt8: TypeAlias = NDArray[np.uint8]
@@ -37,10 +36,6 @@ def offsets_of(lengths: Ints | Bool) -> Int64:
 def lengths_of(offsets: Ints) -> Int64:
     """Return lengths int64[R] from offsets[R + 1]."""
     return np.diff(offsets).astype(np.int64, copy=False)
-
-
-# Elements of arrays that are made in parts: larger ones leave the cache, and cost a page fault for each page.
-AT_ONCE = 1 << 17
 
 
 def owners(offsets: Ints) -> Int32:

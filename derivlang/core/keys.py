@@ -31,7 +31,6 @@ from derivlang.core.arrays import (
     lengths_of,
     offsets_of,
     positions,
-    stretches,
 )
 from derivlang.core.arrow import to_numpy
 
@@ -103,14 +102,10 @@ def sequence_keys(word_hashes: UInt64, offsets: Ints, places: Int32 | None = Non
     lengths = lengths_of(offsets)
     longest = int(lengths.max(initial=0))
     odd = mix(np.arange(1, longest + 1, dtype=np.uint64) * GOLDEN) | np.uint64(1)
-    sums = np.zeros(len(lengths), np.uint64)
-    for first, last in stretches(offsets):  # each small enough for the cache
-        local = offsets[first : last + 1] - offsets[first]
-        words = slice(offsets[first], offsets[last])
-        here = positions(local) if places is None else places[words]
-        running = np.zeros(len(here) + 1, np.uint64)
-        np.cumsum(word_hashes[words] * odd.take(here, mode="clip"), out=running[1:])
-        sums[first:last] = running[local[1:]] - running[local[:-1]]
+    here = positions(offsets) if places is None else places
+    running = np.zeros(len(word_hashes) + 1, np.uint64)
+    np.cumsum(word_hashes * odd.take(here, mode="clip"), out=running[1:])
+    sums = running[offsets[1:]] - running[offsets[:-1]]
     return mix(sums + lengths.astype(np.uint64) * GOLDEN)
 
 

@@ -11,6 +11,7 @@ occurrence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeGuard
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of
-from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy, whole
+from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError
 
 # Tokens that are not words of the language. Lexicons leave them unchanged and dictionaries leave them out.
@@ -39,7 +40,6 @@ SPECIALS = (
     "[MASK]",
 )
 _PAIRS = "type\timage"
-_TYPES_AT_ONCE = 1 << 16  # types that are mapped at a time, so that what is between stays in the cache
 _NO_WORD = scalar("_")  # a missing word in annotations, as in CoNLL-U
 
 
@@ -50,7 +50,7 @@ class TypeMap(Protocol):
     def injective(self) -> bool: ...
 
     def apply(self, types: pa.Array) -> pa.Array:
-        """Return the image of each type: Arrow strings [T] -> Arrow strings [T]. A large table comes in parts."""
+        """Return the image of each type: Arrow strings [T] -> Arrow strings [T]."""
         ...
 
     def invert(self) -> TypeMap:
@@ -138,18 +138,10 @@ class Lexicon:
         """Return the image of each type, Arrow strings [T]."""
         if self._last and self._last[0] is types:
             return self._last[1]
-        if self.is_identity or len(types) <= _TYPES_AT_ONCE:
-            image = self._apply(types)
-        else:
-            starts = range(0, len(types), _TYPES_AT_ONCE)
-            pieces = [self._apply(types.slice(start, _TYPES_AT_ONCE)) for start in starts]
-            image = pa.concat_arrays([whole(piece).cast(types.type) for piece in pieces])
-        self._last[:] = [types, image]
-        return image
-
-    def _apply(self, image: pa.Array) -> pa.Array:
+        image = types
         for step in self.steps:
             image = step.apply(image)
+        self._last[:] = [types, image]
         return image
 
     @property
@@ -211,15 +203,8 @@ def escape(word: str) -> str:
 
 def unescape(cell: str) -> str:
     """Return the word of a cell that `escape` wrote."""
-    if "\\" not in cell:
-        return cell
-    pairs = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
-    out, i = [], 0
-    while i < len(cell):
-        two = cell[i : i + 2]
-        out.append(pairs.get(two, cell[i]))
-        i += 2 if two in pairs else 1
-    return "".join(out)
+    letters = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
+    return re.sub(r"\\([\\tnr])", lambda match: letters[match[1]], cell)
 
 
 def pair_rows(pairs: Iterable[tuple[str, str]]) -> str:

@@ -4,8 +4,8 @@ Input columns (a labelled file, a hub set)          output columns of a derived 
     tokens, ner_tags                                  document, key, source, tokens, order, ner_tags …
     premise, hypothesis, label                        …, premise, premise_source, premise_tokens, premise_order …
 
-One side has no prefix. `reading.py` makes batches of input columns; `to_table.py` makes output columns of batches, and
-`from_table.py` batches of output columns.
+One side has no prefix. `from_table.py` makes batches of input columns and of output columns; `to_table.py` makes output
+columns of batches.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
-from derivlang.core.urls import check_no_secrets, is_url
+from derivlang.core.names import check_no_secrets, is_url
 
 OPTIONS = "Options"  # the heading of all other options of a help page
 MAXIMUM = 2**31 - 1  # for whole numbers that declare no maximum

@@ -19,7 +19,7 @@ from derivlang.core.arrays import Bool, lengths_of, offsets_of, segment_any
 from derivlang.core.arrow import list_array, to_arrow
 from derivlang.core.bare_batch import write_groups
 from derivlang.core.batch import Batch, realign
-from derivlang.core.layers.base import Layer, Realignment
+from derivlang.core.layers.base import Layer
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
@@ -69,8 +69,9 @@ def to_table(
         out[answered.column("groups")] = taken
     for layer in derived.layers.values():
         out |= layer.columns(derived)
-    changed = {n: layer for n, layer in source.layers.items() if layer.may_change(has_order=has_order, exact=exact)}
-    return out | _kept_labels(source, derived, order, lexicon, policies or Policies(), changed, out)
+    may_change = {"always": True, "order": has_order, "words": has_order and not exact, "never": False}
+    changed = {name: layer for name, layer in source.layers.items() if may_change[layer.changes]}
+    return out | _kept_labels(source, derived, order, lexicon, policies or Policies(), changed)
 
 
 def _kept_labels(
@@ -80,37 +81,24 @@ def _kept_labels(
     lexicon: Lexicon,
     policies: Policies,
     changed: Mapping[str, Layer],
-    written: Mapping[str, pa.Array],
 ) -> dict[str, pa.Array]:
     """Return `source_<label>` columns: the source's label where the way back would not give it, null elsewhere.
 
-    changed: the layers that may differ. written: the columns of the derived ones.
+    changed: the layers that may differ.
     """
-    if not changed:
-        return {}
-    move = Realignment(source, order, policies, labels=lexicon.of_labels)
-    known = {name: layer.unrestored(derived.layers[name], move) for name, layer in changed.items()}
     back: Mapping[str, Layer] = {}
-    if order.n_derived and None in known.values():
+    if order.n_derived and changed:
         inverse = order.invert_padded(source.sentences, source.tails, source.unit_words, derived.unit_words)
-        compared = replace(derived, layers={name: derived.layers[name] for name in known if known[name] is None})
+        compared = replace(derived, layers={name: derived.layers[name] for name in changed})
         back = realign(compared, inverse, policies=policies, labels=lexicon.of_labels.invert()).layers
     lost = np.zeros(source.n_records, bool)
     if order.n_deleted:
         lost = np.asarray(_lost_words(source, order)[source.records].any(axis=1))
     out: dict[str, pa.Array] = {}
     for name, layer in changed.items():
-        rows = known[name]
-        if rows is not None and not lost.any() and not any(some.any() for some in rows.values()):
-            out |= {f"source_{column}": pa.nulls(len(lost), written[column].type) for column in rows}
-            continue
         undone = back[name].columns(source) if name in back else {}
         for column, values in layer.columns(source).items():
-            unlike = np.zeros(len(values), bool)
-            if rows is not None:
-                unlike = rows[column]
-            elif column in undone:
-                unlike = layer.differs(values, undone[column])
+            unlike = layer.differs(values, undone[column]) if column in undone else np.zeros(len(values), bool)
             out[f"source_{column}"] = pc.if_else(to_arrow(unlike | lost), values, pa.nulls(len(values), values.type))
     return out
 

@@ -24,8 +24,7 @@ from derivlang.core.layers.constituents import ConstituentTrees
 from derivlang.core.layers.misc import Misc
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.tree import Tree
-from derivlang.core.layers.values import Values
-from derivlang.core.layers.words import Words
+from derivlang.core.layers.words import Values, Words
 from derivlang.core.order import Order
 from derivlang.core.schema import Schema
 from derivlang.parsing.registry import find_parser

@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from derivlang.core.arrow import string_array
-from derivlang.core.errors import DataError, StoreError
+from derivlang.core.errors import DataError, StoreError, parse_errors
 from derivlang.core.messages import counted
-from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import hash_of
 from derivlang.engine.build import Known, asked_for, names_of, reference_of, working
 from derivlang.engine.job import Events, Job, Plan, ShardTask, count_vocabulary

@@ -27,10 +27,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.errors import DataError, StoreError, UsageError
+from derivlang.core.errors import DataError, StoreError, UsageError, parse_errors
 from derivlang.core.layers.base import LAYERS
 from derivlang.core.lexicon import Lexicon
-from derivlang.core.parse_errors import parse_errors
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
 from derivlang.core.version import __version__

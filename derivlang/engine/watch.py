@@ -14,8 +14,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from derivlang.core.errors import DataError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DataError, parse_errors
 from derivlang.formats.opening import open_file
 from derivlang.formats.places import is_remote
 from derivlang.formats.store_errors import changed_file

@@ -12,8 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from derivlang.core.errors import DataError, StoreError, UsageError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DataError, StoreError, UsageError, parse_errors
 from derivlang.engine.batches import Source
 from derivlang.engine.job import Events, Job
 from derivlang.engine.plan import source_files

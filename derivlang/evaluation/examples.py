@@ -28,7 +28,7 @@ import pyarrow as pa
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
-from derivlang.core.layers.values import Values
+from derivlang.core.layers.words import Values
 from derivlang.training.languages import SpecialIds
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from derivlang.core.arrays import Int64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import list_array, to_arrow
 from derivlang.core.errors import DataError
-from derivlang.core.layers.values import Values
+from derivlang.core.layers.words import Values
 from derivlang.evaluation.columns import SIDES
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.rows import LanguageRows

@@ -29,8 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from derivlang.core.arrays import Int64
-from derivlang.core.errors import DataError, StoreError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DataError, StoreError, parse_errors
 from derivlang.core.seal import HASH, hash_of
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.formulas import LARGEST_COUNT, formula_of, value_of

@@ -29,8 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from derivlang.core.errors import StoreError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import StoreError, parse_errors
 from derivlang.core.version import __version__
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.formulas import formula_of

@@ -22,8 +22,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModel
 
-from derivlang.core.errors import StoreError, UsageError, unknown
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import StoreError, UsageError, parse_errors, unknown
 from derivlang.core.version import __version__
 from derivlang.evaluation.columns import SIDES
 from derivlang.formats.places import check_local

@@ -53,7 +53,7 @@ def derived(text: str, spec: str, words: str, *, files: bool = True) -> tuple[st
     not come from them.
     """
     from derivlang.api import derive, view
-    from derivlang.core.spec_files import any_file, no_file
+    from derivlang.core.spec import any_file, no_file
     from derivlang.pipeline import Pipeline
 
     if max(len(text), len(spec)) > _LONGEST:

@@ -8,15 +8,14 @@ raise any exception: `Format.rows` turns it into one error with the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 
-from derivlang.core.errors import DerivlangError, UsageError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DerivlangError, UsageError, parse_errors
 from derivlang.core.plugins import Registry
 from derivlang.core.schema import Schema
 from derivlang.core.takes import Mode
@@ -68,8 +67,8 @@ class Format:
     """A file format.
 
     suffixes: of its files, in lower case, without the suffixes of compression. what: a noun for messages ("CSV file").
-    `read(path, *, encoding, limit, **options)` yields rows of at most `limit` documents. `write(tables, out, schema,
-    layout)` writes the columns of `read` as a file; None: `undo` writes JSON lines. `count(path, *, encoding,
+    `read(path, *, encoding, limit, **options)` yields rows of at most `limit` documents. `write(tables, out,
+    **layout)` writes the columns of `read` as a file; None: `undo` writes JSON lines. `count(path, *, encoding,
     **options)` returns the number of documents and of lines; None: they are read. `look(paths, asked)` returns a
     `Look`. `recognises(path, asked)` distinguishes formats with the same suffix. running: the rows are running text.
     binary: `read` and `count` take no encoding. tabular: the options for a header and column names apply.
@@ -86,7 +85,7 @@ class Format:
     suffixes: tuple[str, ...] = ()
     what: str = ""
     read: Callable[..., Iterator[Rows]]
-    write: Callable[[Iterable[pa.Table], BinaryIO, Schema, Mapping[str, Any]], None] | None = None
+    write: Callable[..., None] | None = None
     count: Callable[..., tuple[int, int]] | None = None
     cut: Callable[..., list[int]] | None = None
     size: Callable[..., int] | None = None
@@ -130,11 +129,11 @@ class Format:
     ) -> list[Piece]:
         """Return the pieces of a file, of about `target` bytes; one for a smaller file or one that is not cut."""
         with parse_errors(str(path), self.noun, id="missing-file"):
-            measure = self.size or _file_size
-            size = measure(path, **(options or {})) if self.is_cut(path, encoding) else 0
+            if self.cut is None or not self.is_cut(path, encoding):
+                return [WHOLE]
+            size = size_of(path) if self.size is None else self.size(path, **(options or {}))
             if size <= target:
                 return [WHOLE]
-            assert self.cut is not None
             begins = self.cut(path, size, target, **(options or {}))
         ends = [*begins[1:], size]
         return [Piece(begin, end) for begin, end in zip(begins, ends, strict=True)] if len(begins) > 1 else [WHOLE]
@@ -183,10 +182,6 @@ class Format:
         """Return the keyword arguments of `read` and `count`."""
         given: dict[str, Any] = {} if self.binary else {"encoding": encoding}
         return {**given, **({} if self.cut is None else {"piece": piece}), **(options or {})}
-
-
-def _file_size(path: Path, **options: Any) -> int:
-    return size_of(path)
 
 
 # If several formats have the same suffix, the first that recognises a file reads it.

@@ -12,7 +12,7 @@ own. Heads are 1-based in their sentence, 0 = root, -1 for `_`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
@@ -26,6 +26,7 @@ from derivlang.core.arrays import Bool, Int64, UInt8, offsets_of, owners, positi
 from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.layers.misc import without_spaces
+from derivlang.core.layers.nodes import NODE_FIELDS, NODES
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import UPOS, Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
@@ -45,8 +46,6 @@ from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
 
 WORD_COLUMNS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
-NODE_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
-NODE = pa.struct([(name, pa.string()) for name in NODE_FIELDS])
 Node: TypeAlias = dict[str, str]
 MEANING = Schema(
     (Side("", words="tokens", text="text"),),
@@ -80,7 +79,7 @@ def read(
     last sentence are skipped.
 
     Columns: idx string (the sent_id, or ""), comments list<string> (verbatim), tokens, lemmas, upos, xpos, feats,
-    deprel, deps, misc list<string>, head list<int32>, mwt and empty_nodes list<NODE>. With `entities` there is also
+    deprel, deps, misc list<string>, head list<int32>, mwt and empty_nodes NODES. With `entities` there is also
     ner_tags list<string>, moved out of MISC's `NER=` (`O` if there is none).
     limit: greatest number of sentences. piece: what to read. whole: whether each sentence must be one tree, so that no
     head is -1.
@@ -235,10 +234,10 @@ def _put_entity(misc: str, tag: str) -> str:
 
 
 def _node_lists(nodes: list[pa.Array], chosen: Bool, node_offsets: Int64) -> pa.ListArray:
-    """Return list<NODE> of R rows: the chosen lines of each sentence."""
+    """Return NODES of R rows: the chosen lines of each sentence."""
     fields = [array.filter(to_arrow(chosen)) for array in nodes]
     lengths = np.bincount(owners(node_offsets)[chosen], minlength=len(node_offsets) - 1)
-    structs = pa.StructArray.from_arrays(fields, fields=list(NODE))
+    structs = pa.StructArray.from_arrays(fields, fields=list(NODES.value_type))
     return list_array(offsets_of(lengths), structs)
 
 
@@ -250,7 +249,7 @@ def _text(table: pa.Table) -> str:
     lines = _word_lines(table, names, offsets)
     comments, ranges, empties = (
         _lists(table, name, kind) if name in names else repeat([])
-        for name, kind in (("comments", pa.string()), ("mwt", NODE), ("empty_nodes", NODE))
+        for name, kind in (("comments", pa.string()), ("mwt", NODES.value_type), ("empty_nodes", NODES.value_type))
     )
     texts = table.column("text").to_pylist() if "text" in names else repeat(None)
     pieces: list[str] = []
@@ -367,7 +366,7 @@ def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     return Look(Schema(MEANING.sides, fields), options={"entities": entities})
 
 
-def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
+def _write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     write((table.drop_columns(["text"]) for table in tables), out)  # the comments already have the source's `# text`
 
 

@@ -10,13 +10,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from derivlang.core.errors import DataError, DerivlangError
 from derivlang.core.schema import UPOS
 from derivlang.formats.lines import line_blocks
-from derivlang.formats.opening import BOM, open_utf8
+from derivlang.formats.opening import BOM, utf8_blocks
 from derivlang.formats.tagged_columns import WHITE, begin
 
 _LOOKED_AT = 1 << 12  # bytes: a folder may have many files
@@ -62,8 +62,8 @@ def _other(path: Path, format: str, what: str, fix: str) -> DataError:
 
 def _head(path: Path, encoding: str) -> str:
     """Return the first letters of a file, "" if it cannot be read, which is an error when it is."""
-    with suppress(DerivlangError, OSError), open_utf8(path, encoding) as stream:
-        return stream.read(_LOOKED_AT).removeprefix(BOM).decode(errors="replace")
+    with suppress(DerivlangError, OSError), closing(utf8_blocks(path, encoding, size=_LOOKED_AT)) as blocks:
+        return next(blocks, b"")[:_LOOKED_AT].removeprefix(BOM).decode(errors="replace")
     return ""
 
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, UsageError
-from derivlang.core.schema import Schema
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.header import NAMES, check_header, find_delimiter, look_at_columns
 from derivlang.formats.opening import empty_file, open_lines
@@ -142,16 +141,12 @@ def _records(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, l
         line = reader.line_num + 1
 
 
-def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
-    write(tables, out, **layout)
-
-
 FORMAT = Format(
     name="csv",
     suffixes=(".csv",),
     what="CSV file",
     read=read,
-    write=_write,
+    write=write,
     look=look,
     tabular=True,
 )

@@ -10,7 +10,7 @@ not say whether there is quoting, a line that looks so is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import ne
 from pathlib import Path
@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, UsageError
-from derivlang.core.schema import Schema
 from derivlang.formats import csv
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.header import LOOKED_AT, check_header, look_at_columns, looks_like_header, names_of
@@ -63,13 +62,23 @@ def read(
         yield Rows.of_documents(path, table, np.array(numbers, np.int64), done)
 
 
-def write(tables: Iterable[pa.Table], out: BinaryIO, *, columns: Sequence[str]) -> None:
-    """Write the named columns, tab-separated, without a header row and without quoting; null is empty.
+def write(
+    tables: Iterable[pa.Table],
+    out: BinaryIO,
+    *,
+    columns: Sequence[str] = (),
+    header: bool = False,
+    quoting: bool = False,
+) -> None:
+    """Write the named columns, else all, tab-separated and without quotation marks; null is empty.
 
     Raises DataError tsv-value for a value with a tab or a line end.
     """
+    if header:
+        out.write(("\t".join(columns) + "\n").encode())
     for table in tables:
-        lines = join_columns(columns, as_strings(table, columns))
+        names = columns or table.column_names
+        lines = join_columns(names, as_strings(table, names))
         out.write("".join(f"{line}\n" for line in lines).encode())
 
 
@@ -204,19 +213,12 @@ def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     return look_at_columns(paths, lines, asked, read, **({} if asked.quoting is None else {"quoting": False}))
 
 
-def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
-    columns = layout.get("columns") or [*(side.text for side in schema.sides), *(f.input for f in schema.fields)]
-    if layout.get("header"):
-        out.write(("\t".join(columns) + "\n").encode())
-    write(tables, out, columns=columns)
-
-
 FORMAT = Format(
     name="delimited",
     suffixes=(".tsv",),
     what="file of tab-separated values",
     read=read,
-    write=_write,
+    write=write,
     cut=cut,
     count=count,
     look=_look,

@@ -11,7 +11,7 @@ import json
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -22,11 +22,9 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import offsets_of
 from derivlang.core.arrow import array_of, is_string, list_array, scalar, string_array, to_numpy, whole
-from derivlang.core.errors import DataError
+from derivlang.core.columns import fits, place_of, plain, united
+from derivlang.core.errors import DataError, parse_errors
 from derivlang.core.keys import string_buffers
-from derivlang.core.parse_errors import parse_errors
-from derivlang.core.schema import Schema
-from derivlang.core.unify import fits, place_of, plain, types_differ, unified
 from derivlang.formats.base import Format
 from derivlang.formats.lines import count_full, count_lines, cut_lines, has_words
 from derivlang.formats.opening import WHOLE, Piece, open_lines
@@ -76,18 +74,13 @@ def read(
 
 def types(path: Path | str, *, encoding: str = "utf-8") -> pa.Schema:
     """Return the columns of a file and their types, which keep the values of all rows. Raises as `read`."""
-    kinds: dict[str, pa.DataType] = {}
-    for some in read(path, encoding=encoding):
-        for field in some.table.schema:
-            wider = unified(kinds.get(field.name, pa.null()), field.type)
-            if wider is None:
-                raise types_differ(field.name, field.type, kinds[field.name], some.where(0), "the rows before")
-            kinds[field.name] = wider
-    return pa.schema(list(kinds.items()))
+    return pa.schema(united((s.table.schema, s.where(0), "the rows before") for s in read(path, encoding=encoding)))
 
 
-def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
+def write(tables: Iterable[pa.Table], out: BinaryIO, **layout: Any) -> None:
     """Write an object per line, in UTF-8; a uint64 column `key` is written as 16 hex digits.
+
+    layout: of another format, which has no writer, and is ignored.
 
     Raises DataError json-value for a column that JSON cannot hold (bytes, dates, NaN …).
     """
@@ -279,16 +272,12 @@ def _is_mixed(value: Any) -> bool:
     )
 
 
-def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
-    write(tables, out)
-
-
 FORMAT = Format(
     name="jsonl",
     suffixes=(".jsonl",),
     what="JSON Lines file",
     read=read,
-    write=_write,
+    write=write,
     cut=cut,
     count=count,
     types=types,

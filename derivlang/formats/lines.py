@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64, UInt8
 from derivlang.core.arrow import to_numpy
+from derivlang.core.columns import value_lists
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.keys import strings_from
-from derivlang.core.structure import value_lists
 from derivlang.formats.opening import BOM, Piece, whole_lines
 from derivlang.formats.pieces import ASCII_SPACES, WIDE_SPACES
 

@@ -19,18 +19,17 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from derivlang.core.errors import DataError, UsageError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.formats.places import is_remote, located
-from derivlang.formats.progress import counted
-from derivlang.formats.recoding import AT_ONCE, Recoded, undecodable
+from derivlang.formats.progress import CountedFile
+from derivlang.formats.recoding import recoded, undecodable
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +74,23 @@ def suffix_of(path: Path) -> str:
 
 
 def open_lines(
-    path: Path | str, encoding: str = "utf-8", *, ends: bool = False, piece: Piece = WHOLE
+    path: Path | str, encoding: str = "utf-8", *, ends: bool = False, piece: Piece = WHOLE, longest: int = 0
 ) -> Iterator[tuple[int, str]]:
     """Yield (1-based line number, line). The line has its end only with `ends`. piece: what to read of a plain file.
 
-    Raises DataError: missing-file, directory, unreadable-file, truncated, encoding, nul-byte, too-large (a line of a
-    compressed file above LONGEST_LINE); UsageError: unknown-encoding.
+    longest: as of `whole_lines`. Raises DataError: missing-file, directory, unreadable-file, truncated, encoding,
+    nul-byte, too-large (a line of a compressed file); UsageError: unknown-encoding.
     """
     number = piece.line + 1
-    for lines in _blocks(located(path), encoding, ends, LONGEST_LINE, piece):
+    for block in whole_lines(located(path), encoding, piece, longest):
+        text = block.decode()
+        whole = text.removesuffix("\n")
+        if text == whole:  # the last line, without an end
+            lines = [text]
+        elif ends:
+            lines = [f"{line}\n" for line in whole.split("\n")]
+        else:
+            lines = whole.replace("\r\n", "\n").removesuffix("\r").split("\n")
         yield from enumerate(lines, number)
         number += len(lines)
 
@@ -118,13 +125,23 @@ def open_bytes(path: Path | str) -> BinaryIO:
     return unpacked(open_file(path), path, packing_of(path))
 
 
-def open_utf8(path: Path, encoding: str) -> BinaryIO:
-    """Open a file as a stream of UTF-8. The bytes of a UTF-8 file are passed on unchecked.
+def utf8_blocks(path: Path, encoding: str, piece: Piece = WHOLE, size: int = 0) -> Generator[bytes, None, None]:
+    """Yield a piece of a file as UTF-8, at most `size` bytes at a time, BLOCK for 0.
 
-    Raises DataError encoding when other bytes are read than the encoding has, and as `open_bytes`.
+    The bytes of a UTF-8 file are not checked. Raises DataError encoding for bytes that another encoding lacks, and as
+    `open_bytes`.
     """
-    stream = open_bytes(path)
-    return stream if is_utf8(encoding) else io.BufferedReader(Recoded(stream, path, encoding), AT_ONCE)
+    with open_bytes(path) as stream:
+        if not is_utf8(encoding):
+            yield from filter(None, recoded(stream, path, encoding))
+            return
+        if piece.begin:
+            stream.seek(piece.begin)
+        left = sys.maxsize if piece.end is None else piece.end - piece.begin
+        # Without the buffer, which would read on behind the piece: those bytes would count twice.
+        while block := stream.raw.read(min(size or BLOCK, left)):  # type: ignore[attr-defined]
+            left -= len(block)
+            yield block
 
 
 def unpacked(raw: BinaryIO, path: Path, packing: str) -> BinaryIO:
@@ -142,14 +159,14 @@ def open_file(path: Path) -> io.BufferedReader:
     Raises DataError: missing-file, directory, unreadable-file, pointer.
     """
     try:
-        stream = path.open("rb", buffering=0)
+        stream = path.open("rb", buffering=0) if is_remote(path) else CountedFile(path)
         try:
             if not is_remote(path) and stream.seekable():  # a pipe is read once
                 _check_content(path, stream)
         except BaseException:
             stream.close()
             raise
-        return counted(stream)
+        return io.BufferedReader(stream)
     except FileNotFoundError:
         if path.is_symlink():
             fix = "correct the link, or remove it"
@@ -169,8 +186,7 @@ def open_file(path: Path) -> io.BufferedReader:
 
 def _check_content(path: Path, stream: io.FileIO) -> None:
     """Raise DataError pointer if a file only says where its content is."""
-    head = stream.read(max(map(len, POINTERS)))
-    stream.seek(0)
+    head = os.pread(stream.fileno(), max(map(len, POINTERS)), 0)  # which no progress counts
     for begins, (what, command) in POINTERS.items():
         if head.startswith(begins):
             fix = f"run `{command}` in its repository, or download the file itself"
@@ -183,13 +199,13 @@ def read_text(path: Path | str, encoding: str = "utf-8") -> str:
     Raises as `open_lines`, but too-large only above LIMIT: JSON is often one long line.
     """
     path = located(path)
-    blocks, size = [], 0
-    for lines in _blocks(path, encoding, False, LIMIT):
-        blocks.append("\n".join(lines))
-        size += len(blocks[-1]) + 1
+    lines, size = [], 0
+    for _, line in open_lines(path, encoding, longest=LIMIT):
+        lines.append(line)
+        size += len(line) + 1
         if size > LIMIT and packing_of(path):
             raise too_large(str(path), "the compressed file expands to", LIMIT)
-    return "\n".join(blocks)
+    return "\n".join(lines)
 
 
 def too_large(where: str, what: str, most: int) -> DataError:
@@ -240,20 +256,6 @@ class _Decompressed(io.RawIOBase):
         super().close()
 
 
-def _blocks(path: Path, encoding: str, ends: bool, longest: int, piece: Piece = WHOLE) -> Iterator[list[str]]:
-    """Yield the lines of a piece in blocks of about `BLOCK` bytes. longest: a line of a compressed file."""
-    for block in whole_lines(path, encoding, piece, longest):
-        text = block.decode()
-        if not text.endswith("\n"):
-            yield [text]
-            return
-        whole = text[:-1]
-        if "\r" in whole and not ends:
-            whole = whole.replace("\r\n", "\n").removesuffix("\r")
-        lines = whole.split("\n")
-        yield [f"{line}\n" for line in lines] if ends else lines
-
-
 def whole_lines(
     path: Path, encoding: str, piece: Piece = WHOLE, longest: int = 0, *, mark: bool = False, check: bool = True
 ) -> Iterator[bytes]:
@@ -267,7 +269,6 @@ def whole_lines(
     longest = longest or LONGEST_LINE
     held: list[bytes] = []  # parts of a line that has not ended yet, joined once (a line may span many blocks)
     offset, line = piece.begin, piece.line + 1  # of the first byte that is held
-    left = sys.maxsize if piece.end is None else piece.end - piece.begin
 
     def checked(text: bytes, offset: int, line: int, *, final: bool = True) -> bytes:
         """Return the text, or raise DataError encoding or nul-byte.
@@ -284,29 +285,24 @@ def whole_lines(
             raise _nul(path, line + text.count(b"\n", 0, text.index(0)))
         return text if offset or mark else text.removeprefix(BOM)
 
-    with open_utf8(path, encoding) as stream:
-        if piece.begin:
-            stream.seek(piece.begin)
-        # Without the buffer, which would read on behind the piece: those bytes would count twice.
-        while block := stream.raw.read(min(BLOCK, left)):  # type: ignore[attr-defined]
-            left -= len(block)
-            held.append(block)
-            if b"\0" in block:  # said at once: a device may give nothing else, without a line end
+    for block in utf8_blocks(path, encoding, piece):
+        held.append(block)
+        if b"\0" in block:  # said at once: a device may give nothing else, without a line end
+            checked(b"".join(held), offset, line, final=False)
+        end = block.rfind(b"\n") + 1
+        if not end:
+            # Tried at 1, 2, 4 … blocks of a line: what has no line ends may be no text, and large.
+            if len(held) & (len(held) - 1) == 0:
                 checked(b"".join(held), offset, line, final=False)
-            end = block.rfind(b"\n") + 1
-            if not end:
-                # Tried at 1, 2, 4 … blocks of a line: what has no line ends may be no text, and large.
-                if len(held) & (len(held) - 1) == 0:
-                    checked(b"".join(held), offset, line, final=False)
-                if sum(map(len, held)) > longest and packing_of(path):
-                    raise too_large(f"{path}:{line}", "the line of a compressed file has", longest)
-                continue
-            held[-1] = block[:end]
-            text = b"".join(held)
-            if whole := checked(text, offset, line):
-                yield whole
-            held = [block[end:]]
-            offset, line = offset + len(text), line + text.count(b"\n")
+            if sum(map(len, held)) > longest and packing_of(path):
+                raise too_large(f"{path}:{line}", "the line of a compressed file has", longest)
+            continue
+        held[-1] = block[:end]
+        text = b"".join(held)
+        if whole := checked(text, offset, line):
+            yield whole
+        held = [block[end:]]
+        offset, line = offset + len(text), line + text.count(b"\n")
     if last := checked(b"".join(held), offset, line):
         yield last
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 import json
 import sys
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from derivlang.core.parse_errors import parse_errors
-from derivlang.core.schema import Schema
+from derivlang.core.errors import parse_errors
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.opening import WHOLE, Piece, empty_file, open_file
 from derivlang.formats.places import located
@@ -117,12 +116,11 @@ def class_names(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def write(tables: Iterable[pa.Table], out: BinaryIO, layout: Mapping[str, Any] | None = None) -> None:
+def write(tables: Iterable[pa.Table], out: BinaryIO, *, note: str = "") -> None:
     """Write the tables, which have the same columns, as a file.
 
-    layout: `note` is the note for `datasets` of the file that is restored; class labels in it are numbers again.
+    note: for `datasets`, of the file that is restored; class labels in it are numbers again.
     """
-    note = (layout or {}).get("note")
     metadata = {_NOTE: note} if note else None
     classes = class_names(pa.schema([], metadata))
     writer = None
@@ -154,16 +152,12 @@ def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     return Look(columns=columns, sample=sample, layout=layout)
 
 
-def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
-    write(tables, out, layout)
-
-
 FORMAT = Format(
     name="parquet",
     suffixes=(".parquet",),
     what="Parquet file",
     read=read,
-    write=_write,
+    write=write,
     cut=cut,
     count=count,
     look=_look,

@@ -20,9 +20,9 @@ import pyarrow as pa
 from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, offsets_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError
+from derivlang.core.from_table import Splits
 from derivlang.core.gaps import NOTHING, SPACE, USUAL, Gaps
 from derivlang.core.keys import string_buffers, strings_from
-from derivlang.core.reading import Splits
 from derivlang.formats.opening import BOM
 from derivlang.formats.words import Splitter, Undivided
 

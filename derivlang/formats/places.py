@@ -18,8 +18,8 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from derivlang.core.errors import UsageError
+from derivlang.core.names import check_no_secrets, is_url, protocol_of
 from derivlang.core.takes import Takes
-from derivlang.core.urls import check_no_secrets, is_url, protocol_of
 
 # The extra with the packages of a protocol; `urls` has what every protocol needs.
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}

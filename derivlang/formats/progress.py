@@ -122,11 +122,6 @@ def steps_done(n: int) -> None:
     _report("steps", n)
 
 
-def counted(stream: io.RawIOBase) -> io.BufferedReader:
-    """Return a file that was opened without a buffer as a buffered stream that reports what is read from it."""
-    return io.BufferedReader(stream if _receivers.get() is None else _Counted(stream))
-
-
 @contextmanager
 def _logged(shown: AbstractContextManager[None], what: str, unit: Unit | None, total: int | None) -> Iterator[None]:
     """Run a stage, and log it when it is done."""
@@ -143,32 +138,13 @@ def _report(unit: Unit, n: int) -> None:
         receivers[unit](n)
 
 
-class _Counted(io.RawIOBase):
-    """A file that reports the bytes read from it."""
+class CountedFile(io.FileIO):
+    """A file of this machine, opened without a buffer, that reports the bytes read from it."""
 
-    def __init__(self, stream: io.RawIOBase):
-        self._stream = stream
+    # FileIO's own do not call `readinto`.
+    read, readall = io.RawIOBase.read, io.RawIOBase.readall  # type: ignore[assignment]
 
-    def readinto(self, buffer: Any) -> int | None:
-        n = self._stream.readinto(buffer)
+    def readinto(self, buffer: Any) -> int:
+        n = super().readinto(buffer)
         bytes_read(n or 0)
         return n
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return self._stream.seekable()
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._stream.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._stream.tell()
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()

@@ -7,9 +7,9 @@ UTF-8 would come out as "Le cafÃ©", and Arabic in cp1256 as accented letters.
 from __future__ import annotations
 
 import codecs
-import io
 import re
 import unicodedata
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,86 +25,72 @@ _CUT = ("unexpected end of data", "incomplete multibyte sequence", "truncated da
 _C1 = re.compile("[\x80-\x84\x86-\x9f]")  # U+0085 ends lines in some files
 
 
-class Recoded(io.RawIOBase):
-    """A byte stream in another encoding, as UTF-8."""
+def recoded(stream: BinaryIO, path: Path, encoding: str) -> Iterator[bytes]:
+    """Yield a stream in another encoding as UTF-8. Raises DataError encoding for bytes that the encoding lacks."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    upper = _UPPER.decode(encoding, "replace")
+    one_byte = len(upper) == len(_UPPER) and upper.count("\ufffd") < 64  # a letter has
+    unchecked = one_byte
+    line, read, raw = 1, 0, b"..."
+    while raw:
+        raw = stream.read(AT_ONCE)
+        read += len(raw)
+        state = decoder.getstate()  # the byte order, among others
+        if unchecked and not raw.isascii():
+            unchecked = False
+            _check(raw, path, encoding, upper)
+        try:
+            text = decoder.decode(raw, final=not raw)
+            block = text.encode()
+        except UnicodeDecodeError as error:
+            at = line + _lines_before(error, raw, decoder, state)
+            raise undecodable(path, encoding, error, read - len(error.object), at) from None
+        except UnicodeError as error:  # UTF-16 without a byte-order mark, or half of a surrogate pair in UTF-7
+            fix = "pass --encoding with the byte order, such as utf-16-le"
+            raise DataError(str(error), where=f"{path}:{line}", fix=fix, id="encoding") from None
+        if one_byte and (control := _C1.search(text)):
+            raise DataError(
+                f"{encoding} has the control character U+{ord(control[0]):04X} there",
+                where=f"{path}:{line + text.count(chr(10), 0, control.start())}",
+                fix="pass --encoding cp1252 if it should be a quotation mark or a dash, or convert the file",
+                id="encoding",
+            )
+        line += text.count("\n")
+        yield block
 
-    def __init__(self, stream: BinaryIO, path: Path, encoding: str):
-        self._stream, self._path, self._encoding = stream, path, encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)()
-        self._left = b""
-        self._line, self._read = 1, 0
-        upper = _UPPER.decode(encoding, "replace")
-        self._one_byte = len(upper) == len(_UPPER) and upper.count("\ufffd") < 64  # a letter has
+
+def _check(raw: bytes, path: Path, encoding: str, upper: str) -> None:
+    """Raise DataError if the first block with letters beyond ASCII is UTF-8, or not in the encoding's script.
+
+    upper: the letters that the encoding has beyond ASCII.
+    """
+    try:
+        codecs.utf_8_decode(raw, "strict", False)
+    except UnicodeDecodeError:
         letters = [unicodedata.name(letter, "") for letter in upper if letter.isalpha()]
-        self._latin = 2 * sum(name.startswith("LATIN") for name in letters) > len(letters)
-        self._checked = not self._one_byte
+        is_latin = 2 * sum(name.startswith("LATIN") for name in letters) > len(letters)
+        if not is_latin or not _has_no_latin(_LETTERS.findall(raw)):
+            return
+        found = f"its words are not in Latin letters, which {encoding} is for"
+        fix = f"pass the file's own --encoding, such as {_NOT_LATIN}, or convert the file"
+    else:  # text with one byte a letter hardly ever is
+        found = f"the file is UTF-8, but the encoding is {encoding}"
+        fix = "pass --encoding utf-8; if other files of the source are not UTF-8, convert them"
+    raise DataError(found, where=str(path), fix=fix, id="encoding")
 
-    def readable(self) -> bool:
-        return True
 
-    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
-        while not self._left:
-            raw = self._stream.read(AT_ONCE)
-            self._read += len(raw)
-            state = self._decoder.getstate()  # the byte order, among others
-            if not self._checked and not raw.isascii():
-                self._check(raw)
-            try:
-                text = self._decoder.decode(raw, final=not raw)
-                self._left = text.encode()
-            except UnicodeDecodeError as error:
-                line = self._line + self._lines_before(error, raw, state)
-                offset = self._read - len(error.object)
-                raise undecodable(self._path, self._encoding, error, offset, line) from None
-            except UnicodeError as error:  # UTF-16 without a byte-order mark, or half of a surrogate pair in UTF-7
-                fix = "pass --encoding with the byte order, such as utf-16-le"
-                raise DataError(str(error), where=f"{self._path}:{self._line}", fix=fix, id="encoding") from None
-            if self._one_byte and (control := _C1.search(text)):
-                raise DataError(
-                    f"{self._encoding} has the control character U+{ord(control[0]):04X} there",
-                    where=f"{self._path}:{self._line + text.count(chr(10), 0, control.start())}",
-                    fix="pass --encoding cp1252 if it should be a quotation mark or a dash, or convert the file",
-                    id="encoding",
-                )
-            self._line += text.count("\n")
-            if not raw:
-                break
-        n = min(len(target), len(self._left))
-        target[:n] = self._left[:n]
-        self._left = self._left[n:]
-        return n
+def _lines_before(error: UnicodeDecodeError, raw: bytes, decoder: codecs.IncrementalDecoder, state: Any) -> int:
+    """Return the number of line ends in a block before the byte that cannot be decoded.
 
-    def _check(self, raw: bytes) -> None:
-        """Raise DataError if the first block with letters beyond ASCII is UTF-8, or not in the encoding's script."""
-        self._checked = True
-        try:
-            codecs.utf_8_decode(raw, "strict", False)
-        except UnicodeDecodeError:
-            if not self._latin or not _has_no_latin(_LETTERS.findall(raw)):
-                return
-            found = f"its words are not in Latin letters, which {self._encoding} is for"
-            fix = f"pass the file's own --encoding, such as {_NOT_LATIN}, or convert the file"
-        else:  # text with one byte a letter hardly ever is
-            found = f"the file is UTF-8, but the encoding is {self._encoding}"
-            fix = "pass --encoding utf-8; if other files of the source are not UTF-8, convert them"
-        raise DataError(found, where=str(self._path), fix=fix, id="encoding")
-
-    def _lines_before(self, error: UnicodeDecodeError, raw: bytes, state: Any) -> int:
-        """Return the number of line ends in a block before the byte that cannot be decoded.
-
-        state: of the decoder before the block. `error.object` is what the decoder held, and the block.
-        """
-        held = len(error.object) - len(raw)
-        self._decoder.setstate(state)
-        self._decoder.errors = "ignore"
-        try:
-            return self._decoder.decode(raw[: max(0, error.start - held)]).count("\n")
-        except UnicodeError:  # UTF-16 without a byte-order mark
-            return 0
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
+    state: of the decoder before the block. `error.object` is what the decoder held, and the block.
+    """
+    held = len(error.object) - len(raw)
+    decoder.setstate(state)
+    decoder.errors = "ignore"
+    try:
+        return decoder.decode(raw[: max(0, error.start - held)]).count("\n")
+    except UnicodeError:  # UTF-16 without a byte-order mark
+        return 0
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -23,6 +23,7 @@ from typing import IO, Any, cast
 
 from upath.extensions import ProxyUPath
 
+from derivlang.formats.progress import bytes_read
 from derivlang.formats.store_errors import asking, fault
 
 _LEAST = 1 << 17  # bytes of the first request for a place of a file: enough for a head
@@ -236,6 +237,7 @@ class RemoteFile(io.RawIOBase):
         data = memoryview(self._held)[start : start + len(buffer)]
         buffer[: len(data)] = data
         self._at += len(data)
+        bytes_read(len(data))
         return len(data)
 
     def _fetch(self, wanted: int) -> None:

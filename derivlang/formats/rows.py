@@ -31,8 +31,7 @@ class Rows:
     table: R rows. lines: int64[R], the 1-based line at which each row begins, 0 in a format without lines. documents:
     int64[R], the document of each row, numbered from 0 in the file. word_lines: list<int32>[R], the line of each word,
     in formats with a line for each word. first_row: the number of rows of the file before these. names: what the rows
-    are called in messages, "" for no name; () if they have only numbers. parts: the rows of several files that were put
-    together.
+    are called in messages, "" for no name; () if they have only numbers. parts: the rows that were put together.
     """
 
     path: Path
@@ -84,21 +83,14 @@ class Rows:
             self.names[begin:end],
         )
 
-    def then(self, *more: Rows) -> Rows:
-        """Return these rows followed by `more`, the next rows of the same file. Columns may have different types."""
-        if not more:
-            return self
-        rows = (self, *more)
-        word_lines = [r.word_lines for r in rows if r.word_lines is not None]
-        return Rows(
-            self.path,
-            pa.concat_tables([r.table for r in rows], promote_options="permissive"),
-            np.concatenate([r.lines for r in rows]),
-            np.concatenate([r.documents for r in rows]),
-            pa.concat_arrays(word_lines) if len(word_lines) == len(rows) else None,
-            self.first_row,
-            tuple(name for r in rows for name in r.names),
-        )
+
+def joined(parts: list[Rows]) -> Rows:
+    """Return rows that follow each other, of one file or several. Columns may have different types."""
+    if len(parts) == 1:
+        return parts[0]
+    table = pa.concat_tables([rows.table for rows in parts], promote_options="permissive").combine_chunks()
+    lines, documents = np.concatenate([rows.lines for rows in parts]), np.concatenate([r.documents for r in parts])
+    return Rows(parts[0].path, table, lines, documents, parts=tuple(parts))
 
 
 def in_tables(
@@ -131,23 +123,14 @@ def in_tables(
 def together(tables: Iterable[Rows]) -> Iterator[Rows]:
     """Yield the same rows, joining small neighbouring tables that have the same columns."""
     held: list[Rows] = []
-
-    def joined() -> Rows:
-        if len(held) == 1:
-            return held[0]
-        table = pa.concat_tables([rows.table for rows in held]).combine_chunks()
-        lines = np.concatenate([rows.lines for rows in held])
-        documents = np.concatenate([rows.documents for rows in held])
-        return Rows(held[0].path, table, lines, documents, parts=tuple(held))
-
     for rows in tables:
         n_rows = sum(before.table.num_rows for before in held) + rows.table.num_rows
         if held and (n_rows > ROWS_PER_TABLE or not held[0].table.schema.equals(rows.table.schema)):
-            yield joined()
+            yield joined(held)
             held = []
         held.append(rows)
     if held:
-        yield joined()
+        yield joined(held)
 
 
 def as_strings(table: pa.Table, columns: Iterable[str]) -> list[list[str]]:
@@ -186,8 +169,8 @@ def whole_runs(tables: Iterable[Rows], column: str) -> Iterator[Rows]:
         if begin > 0:
             held.append(rows.slice(0, begin))
         if held and (begin > 0 or not goes_on):
-            yield held[0].then(*held[1:])
+            yield joined(held)
             held = []
         held.append(rows.slice(begin, len(values)))
     if held:
-        yield held[0].then(*held[1:])
+        yield joined(held)

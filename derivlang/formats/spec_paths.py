@@ -1,4 +1,4 @@
-"""The files on the disk that a spec names: files of a set or a run, and files to copy into one (core/spec_files.py)."""
+"""The files on the disk that a spec names: files of a set or a run, and files to copy into one (core/spec.py)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from derivlang.core.errors import UsageError
-from derivlang.core.spec import Parameterised
-from derivlang.core.spec_files import FilePolicy, Named, parts_of
+from derivlang.core.spec import FilePolicy, Named, Parameterised, parts_of
 from derivlang.formats.places import is_remote
 
 FOLDER = "files"  # of a set or a run: copies of the files that its spec names

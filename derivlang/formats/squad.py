@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -202,10 +202,6 @@ def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     return Look(MEANING)
 
 
-def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
-    write(tables, out)
-
-
 FORMAT = Format(
-    name="squad", suffixes=(".json",), what="JSON of SQuAD's form", read=read, write=_write, count=count, look=_look
+    name="squad", suffixes=(".json",), what="JSON of SQuAD's form", read=read, write=write, count=count, look=_look
 )

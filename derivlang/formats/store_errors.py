@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from derivlang.core.errors import DataError, DerivlangError, StoreError
-from derivlang.core.parse_errors import causes, reason
+from derivlang.core.errors import DataError, DerivlangError, StoreError, causes, reason
 
 _NO_CREDENTIALS = {
     "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "DefaultCredentialsError",

@@ -14,11 +14,11 @@ out, as are the other columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -274,17 +274,13 @@ def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     return Look(MEANING)
 
 
-def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
-    write(tables, out)
-
-
 MEANING = Schema((Side("", words="tokens"),), (Field("ner_tags", "entities"),))
 FORMAT = Format(
     name="tagged",
     suffixes=(".tsv", ".conll", ".bio", ".iob", ".iob2"),
     what="file of words and tags",
     read=read,
-    write=_write,
+    write=write,
     cut=cut,
     count=count,
     look=_look,

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, UsageError, unknown
-from derivlang.core.spec_files import Named, Parts
+from derivlang.core.spec import Named, Parts
 from derivlang.formats.places import is_path, once_per_version
 from derivlang.grammar import counts
 from derivlang.grammar.counts import Counts

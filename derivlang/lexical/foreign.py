@@ -21,8 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, offsets_of, owners
-from derivlang.core.errors import StoreError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import StoreError, parse_errors
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.pretrained import from_pretrained
 from derivlang.lexical.tokenizer import RECIPE

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from derivlang.core.arrow import string_array
-from derivlang.core.errors import DataError, StoreError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DataError, StoreError, parse_errors
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge, normalizer
 from derivlang.store.artifact import ArtifactKind, check_hashes
 from derivlang.store.manifest import LEXICON

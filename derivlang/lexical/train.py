@@ -17,9 +17,8 @@ import pyarrow as pa
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import StoreError, parse_errors
 from derivlang.core.lexicon import Lexicon
-from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.engine.job import Job, count_vocabulary

@@ -14,9 +14,8 @@ import pyarrow as pa
 from derivlang.core.arrays import Bool, Int32, Int64
 from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import StoreError, UsageError, parse_errors
 from derivlang.core.lexicon import Lexicon, special_types
-from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.lexical.bpe import SUFFIX
 from derivlang.lexical.encoding import Encoded, SubwordEncoder

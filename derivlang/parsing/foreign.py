@@ -29,8 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, lengths_of
-from derivlang.core.errors import DataError, DerivlangError, UsageError
-from derivlang.core.parse_errors import reason
+from derivlang.core.errors import DataError, DerivlangError, UsageError, reason
 from derivlang.formats.progress import words_done
 from derivlang.grammar.families import V2_RELATIONS
 from derivlang.parsing import normalise

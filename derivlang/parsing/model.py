@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from derivlang.core.arrays import Float32, Int8
-from derivlang.core.errors import DataError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DataError, parse_errors
 from derivlang.core.seal import HASH, check_intact, sealed
 from derivlang.parsing import features, normalise
 from derivlang.parsing.base import UPOS

@@ -12,7 +12,7 @@ import pyarrow as pa
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.names import SPLITS, split_of
 from derivlang.core.schema import Schema
-from derivlang.core.spec_files import FilePolicy, no_file
+from derivlang.core.spec import FilePolicy, no_file
 from derivlang.core.takes import Mode
 from derivlang.formats.base import NO_FILES
 from derivlang.formats.opening import WHOLE, Piece

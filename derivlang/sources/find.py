@@ -18,15 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrow import whole
-from derivlang.core.errors import DataError, DerivlangError, UsageError
+from derivlang.core.columns import bring, conform, plain, value_lists
+from derivlang.core.errors import DataError, DerivlangError, UsageError, parse_errors
 from derivlang.core.layers.tag_schemes import SchemeSearch
 from derivlang.core.messages import warn
 from derivlang.core.names import split_of
-from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import UNDECIDED
 from derivlang.core.settings import typed
-from derivlang.core.structure import conform, value_lists
-from derivlang.core.unify import bring, plain
 from derivlang.formats.base import ReadOptions, candidates, find_format, format_of
 from derivlang.formats.contents import check_contents
 from derivlang.formats.header import check_delimiter

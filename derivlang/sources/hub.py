@@ -22,11 +22,10 @@ from urllib.parse import urlsplit
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.errors import DataError
+from derivlang.core.columns import bring
+from derivlang.core.errors import DataError, parse_errors, reason
 from derivlang.core.names import split_name
-from derivlang.core.parse_errors import parse_errors, reason
 from derivlang.core.schema import TEXT
-from derivlang.core.unify import bring
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.infer import infer, unify

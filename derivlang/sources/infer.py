@@ -6,7 +6,7 @@ type, which keeps the values of all files of all splits. It holds words, text, e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrow import is_string
+from derivlang.core.columns import united
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.layers.constituents import PARSE, are_trees
 from derivlang.core.messages import counted, first_names, warn
 from derivlang.core.schema import NLI, PARTS, UNDECIDED, Field, Schema, Side, is_nli, own_columns
-from derivlang.core.unify import field_of, plain, types_differ, unified
 from derivlang.formats.base import Format
 from derivlang.formats.objects import has_translations, inner_texts, layout_of, longest_text, opened
 from derivlang.formats.parquet import class_names
@@ -132,10 +132,7 @@ def infer(
                 fix="--label-column is for tables with one column of words", id="column-type",
             )  # fmt: skip
         fits = one and _fits_words(name, str(sides[0].words), sample)
-        trees = name == PARSE and one and is_string(kind) and _are_trees(str(sides[0].words), sample)
-        if name == PARSE and one and is_string(kind) and not trees:
-            _warn_of_other_trees(str(sides[0].words), sample)
-        if trees:
+        if name == PARSE and one and is_string(kind) and _are_trees(str(sides[0].words), sample):
             field = Field(PARSE, "constituents")
         elif own:
             field = Field(name, "value")
@@ -175,20 +172,14 @@ def _in_language(schema: pa.Schema, sample: pa.Table | None, language: str) -> l
 
 
 def _are_trees(words: str, sample: pa.Table | None) -> bool:
-    """Return whether the column of constituents has trees over the words in all sampled rows."""
-    if sample is None or not sample.num_rows:
+    """Return whether the column of constituents has trees over the words in all sampled rows. Warn if some have."""
+    if sample is None:
         return False
     texts, tokens = (sample[name].combine_chunks() for name in (PARSE, words))
-    return are_trees(texts.cast(pa.string()), tokens.cast(pa.list_(pa.string())))
-
-
-def _warn_of_other_trees(words: str, sample: pa.Table | None) -> None:
-    """Warn of a column of trees that stays as it is, since a sampled row does not have one over its words."""
-    rows = 0 if sample is None else sample.num_rows
-    fits = [_are_trees(words, sample.slice(row, 1)) for row in range(rows)] if sample is not None else []
-    if sample is None or not any(fits):  # no trees at all, or none that derivlang reads
-        return
-    row = fits.index(False)
+    fits = are_trees(texts.cast(pa.string()), tokens.cast(pa.list_(pa.string())))
+    if all(fits) or not any(fits):  # not any: no trees at all, or none that derivlang reads
+        return all(fits) and bool(fits)
+    row, rows = fits.index(False), len(fits)
     why = "it has no value (null)"
     if sample[PARSE][row].is_valid:
         why = "its brackets do not match, it does not have the words of its row, or not one space between its parts"
@@ -196,6 +187,7 @@ def _warn_of_other_trees(words: str, sample: pa.Table | None) -> None:
         f"the trees of {PARSE!r} do not move with the words: row {row + 1} of the first {counted(rows, 'row')} is not "
         f"a tree over its words: {why}"
     )
+    return False
 
 
 def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
@@ -338,30 +330,28 @@ def unify(found: Mapping[CorpusFile, pa.Schema]) -> pa.Schema:
 
     Raise DataError types-differ for types that no type unites, and for other classes; column-names.
     """
-    kinds: dict[str, tuple[pa.DataType, CorpusFile]] = {}  # and the file that made it so wide
     classes: dict[str, tuple[tuple[str, ...], CorpusFile]] = {}
-    for part, schema in found.items():
-        if twice := [name for name in schema.names if schema.names.count(name) > 1]:
-            raise DataError(
-                f"two columns have the name {twice[0]!r}",
-                where=str(part.path),
-                fix="give each column a different name",
-                id="column-names",
-            )
-        for field in schema:
-            kind, (known, other) = plain(field.type), kinds.get(field.name, (pa.null(), part))
-            wider = unified(known, kind)
-            if wider is None:
-                raise types_differ(field.name, kind, known, str(part.path), other.name)
-            kinds[field.name] = (wider, other if wider == known else part)
-        for name, names in class_names(schema).items():
-            known_names, other = classes.setdefault(name, (names, part))
-            if names != known_names:
+
+    def checked() -> Iterator[tuple[pa.Schema, str, str]]:
+        for part, schema in found.items():
+            if twice := [name for name in schema.names if schema.names.count(name) > 1]:
                 raise DataError(
-                    f"the classes of {name!r} are {', '.join(names)}, but {', '.join(known_names)} in {other.name}",
+                    f"two columns have the name {twice[0]!r}",
                     where=str(part.path),
-                    fix="give all files the same classes, or make the files one by one",
-                    id="types-differ",
+                    fix="give each column a different name",
+                    id="column-names",
                 )
+            yield schema, str(part.path), part.name
+            for name, names in class_names(schema).items():
+                known, other = classes.setdefault(name, (names, part))
+                if names != known:
+                    raise DataError(
+                        f"the classes of {name!r} are {', '.join(names)}, but {', '.join(known)} in {other.name}",
+                        where=str(part.path),
+                        fix="give all files the same classes, or make the files one by one",
+                        id="types-differ",
+                    )
+
+    fields = united(checked())
     metadata = next((schema.metadata for schema in found.values() if class_names(schema)), None)
-    return pa.schema([field_of(name, kind, part.name) for name, (kind, part) in kinds.items()], metadata)
+    return pa.schema(fields, metadata)

@@ -14,14 +14,12 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import is_string, scalar, to_numpy, whole
 from derivlang.core.batch import Batch, build
-from derivlang.core.errors import DataError, LayerError
-from derivlang.core.from_table import from_table
+from derivlang.core.columns import bring
+from derivlang.core.errors import DataError, LayerError, parse_errors
+from derivlang.core.from_table import Splits, from_table, joined, to_batch
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
-from derivlang.core.parse_errors import parse_errors
-from derivlang.core.reading import Splits, joined, to_batch
 from derivlang.core.schema import Schema, answered_side, left_out
-from derivlang.core.unify import bring
 from derivlang.formats.base import GENERATED, Format, find_format
 from derivlang.formats.objects import opened
 from derivlang.formats.opening import WHOLE, Piece

@@ -17,9 +17,8 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO, BinaryIO
 
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import StoreError, causes
 from derivlang.core.messages import warn
-from derivlang.core.parse_errors import causes
 from derivlang.formats.store_errors import asking
 
 LOCK = ".derivlang.lock"  # in a folder that is held

@@ -123,7 +123,8 @@ def undo(folder: Path, split: str | None, out: Path, *, force: bool = False) -> 
         warn(f"the file is written in UTF-8; the source is in {derived.manifest['encoding']}")
     with held_file(out, f"undo of {folder}", name), writing(out, replace=force) as stream:
         if format.write is not None:
-            format.write(tables(), stream, derived.schema, source.get("layout", {}))
+            layout = {name: value for name, value in source.get("layout", {}).items() if name != "objects"}
+            format.write(tables(), stream, **layout)
         else:
             for group in load(derived, name):
                 stream.write("".join(group.source.texts().to_pylist()).encode())

@@ -23,9 +23,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import StoreError, UsageError, causes
 from derivlang.core.messages import DerivlangWarning, first_names, warn
-from derivlang.core.parse_errors import causes
 from derivlang.core.version import __version__
 from derivlang.formats.progress import bytes_read, stage
 from derivlang.formats.store_errors import asking

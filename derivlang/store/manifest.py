@@ -17,13 +17,12 @@ from typing import Any
 import pyarrow as pa
 
 from derivlang.core.batch import Batch
-from derivlang.core.errors import DerivlangError, LayerError, StoreError
+from derivlang.core.errors import DerivlangError, LayerError, StoreError, parse_errors
 from derivlang.core.from_table import from_table
 from derivlang.core.layers.base import LAYERS
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.names import split_name
 from derivlang.core.order import Order
-from derivlang.core.parse_errors import parse_errors
 from derivlang.core.plugins import Registry
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema

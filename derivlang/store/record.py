@@ -13,8 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypeGuard
 
-from derivlang.core.errors import DerivlangError, StoreError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DerivlangError, StoreError, parse_errors
 from derivlang.core.seal import check_intact
 
 ENTRY = (int, str)  # form of an entry (`check_record`): the size and the hash of a file

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
-from derivlang.core.errors import DerivlangError, StoreError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DerivlangError, StoreError, parse_errors
 from derivlang.core.seal import is_intact
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.disk import STAGE

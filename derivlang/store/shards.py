@@ -21,8 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from derivlang.core.arrow import is_string
-from derivlang.core.errors import StoreError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import StoreError, parse_errors
 from derivlang.core.schema import Field, Schema
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import bytes_read

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from derivlang.core.errors import StoreError
-from derivlang.core.urls import protocol_of
+from derivlang.core.names import protocol_of
 from derivlang.formats.places import is_remote, located
 from derivlang.formats.store_errors import asking, is_missing_file
 from derivlang.store.disk import STAGE, disk, remove

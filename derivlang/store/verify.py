@@ -26,11 +26,10 @@ import pyarrow.compute as pc
 from derivlang.core.arrow import decoded, differs, to_arrow, to_numpy
 from derivlang.core.articles import ArticleCount
 from derivlang.core.batch import Batch
-from derivlang.core.errors import DerivlangError, LayerError, StoreError
+from derivlang.core.errors import DerivlangError, LayerError, StoreError, parse_errors
 from derivlang.core.from_table import from_table
 from derivlang.core.keys import string_buffers
 from derivlang.core.order import Order
-from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import left_out
 from derivlang.core.seal import is_intact
 from derivlang.core.to_table import to_table

@@ -26,8 +26,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import DerivlangError, UsageError, unknown
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DerivlangError, UsageError, parse_errors, unknown
 from derivlang.core.settings import text_of
 from derivlang.formats.places import is_path
 from derivlang.pipeline import Pipeline

@@ -16,8 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import StoreError, UsageError, parse_errors
 from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained, quiet
 from derivlang.sources.hub import offline_if_unreachable
 from derivlang.store.record import short

@@ -24,9 +24,8 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import StoreError, UsageError, parse_errors
 from derivlang.core.messages import warn
-from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import sealed
 from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained, quiet
 from derivlang.store.disk import disk

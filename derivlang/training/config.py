@@ -18,8 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import UsageError, unknown
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import UsageError, parse_errors, unknown
 from derivlang.training.languages import SpecialIds
 
 TYPES = ("bert", "gpt2", "llama", "modernbert", "roberta", "xlm-roberta")

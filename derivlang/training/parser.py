@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from derivlang.core.dependencies import require
-from derivlang.core.errors import DataError, StoreError, UsageError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DataError, StoreError, UsageError, parse_errors
 from derivlang.engine.watch import FileStamp, unchanged
 from derivlang.formats.progress import stage
 from derivlang.parsing.bundled import ModelParser

@@ -20,8 +20,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import StoreError, UsageError, parse_errors
 from derivlang.lexical.pretrained import model_from_pretrained, quiet
 from derivlang.training.checkpoint import hash_of_weights
 from derivlang.training.own_parts import own_parts

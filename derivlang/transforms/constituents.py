@@ -20,8 +20,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import Draws, hash_types, mix, sequence_keys
 from derivlang.core.layers.constituents import PARSE
 from derivlang.core.order import Order
-from derivlang.core.spec import param
-from derivlang.core.spec_files import Named
+from derivlang.core.spec import Named, param
 from derivlang.formats.pcfg_file import Rule, Symbol, check_switches, grammar_path, grammars, read_rules
 from derivlang.formats.places import once_per_version
 from derivlang.syntax.phrases import Phrases, check_tags, children_of, labelled, phrase_order, phrases_of, with_child

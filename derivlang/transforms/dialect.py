@@ -44,10 +44,9 @@ from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws, TypeIndex, codepoints, fractions, from_codepoints, hash_types
 from derivlang.core.lexicon import TypeMap, escape, unescape
-from derivlang.core.spec import param
-from derivlang.core.spec_files import Named
+from derivlang.core.spec import Named, param
+from derivlang.formats.dictionary import read_word_list
 from derivlang.formats.places import once_per_version
-from derivlang.formats.word_lists import read_word_list
 from derivlang.transforms.base import Transform, if_many
 from derivlang.transforms.letters import LetterModel, in_case, is_capitals, letters
 

@@ -40,10 +40,9 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array, to_numpy
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, TypeMap, chooses
-from derivlang.core.parse_errors import parse_errors
 from derivlang.core.plugins import plug_in_errors
 from derivlang.core.spec import read_spec
 from derivlang.transforms.base import FittedOrder, Transform, steps_of

@@ -29,8 +29,7 @@ import numpy as np
 from derivlang.core.arrays import Int64, ranks_in_runs
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
-from derivlang.core.spec import param
-from derivlang.core.spec_files import Named
+from derivlang.core.spec import Named, param
 from derivlang.formats.places import once_per_version
 from derivlang.grammar.weight_table import N_MIDDLE, WeightTable, is_punct, random_table, read_table
 from derivlang.syntax.forest import Forest

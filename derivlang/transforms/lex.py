@@ -27,12 +27,10 @@ import pyarrow as pa
 from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of, positions
 from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import SPECIALS, Images, TypeMap, pair_rows, read_pair_rows
-from derivlang.core.parse_errors import parse_errors
-from derivlang.core.spec import param
-from derivlang.core.spec_files import Named
+from derivlang.core.spec import Named, param
 from derivlang.formats.dictionary import Dictionary, read_dictionary
 from derivlang.formats.places import is_path, stamp_of
 from derivlang.transforms.base import Transform

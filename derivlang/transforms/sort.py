@@ -8,7 +8,7 @@ punctuation stays last (`final=move`: it is sorted, too).
 
     sort                          the counts of the source's train split, or of its first one; lexicon.tsv keeps them
     sort:freq, sort:freq=asc      other spellings of sort and of sort:first=rare
-    sort:counts.tsv               a file with a word and its count in each line (formats/word_lists.py)
+    sort:counts.tsv               a file with a word and its count in each line (formats/dictionary.py)
     sort:dictionary.tsv           a dictionary that `derivlang dict` wrote: it holds the counts of the words of a split
 
 Of the order of a sentence nothing is left but for words with the same count.
@@ -32,10 +32,9 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws, TypeIndex, hash_types
 from derivlang.core.order import Order
-from derivlang.core.spec import param
-from derivlang.core.spec_files import Named
+from derivlang.core.spec import Named, param
+from derivlang.formats.dictionary import parse_counts, read_counts, write_counts
 from derivlang.formats.places import once_per_version
-from derivlang.formats.word_lists import parse_counts, read_counts, write_counts
 from derivlang.transforms.base import Transform
 from derivlang.transforms.fitting import needs_lexicon
 from derivlang.transforms.word_order import Final, bodies_of, final_param

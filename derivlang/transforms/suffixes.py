@@ -50,8 +50,7 @@ from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.words import Words, numbers_of
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
-from derivlang.core.spec import param
-from derivlang.core.spec_files import Named
+from derivlang.core.spec import Named, param
 from derivlang.formats.opening import utf8_text
 from derivlang.formats.places import once_per_version
 from derivlang.grammar.families import V2_RELATIONS

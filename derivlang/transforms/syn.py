@@ -25,8 +25,7 @@ from derivlang.core.arrays import group_of, lengths_of, offsets_of
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.keys import Draws
-from derivlang.core.spec import param, text_of
-from derivlang.core.spec_files import parts_of
+from derivlang.core.spec import param, parts_of, text_of
 from derivlang.grammar.counts import Counts
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import GRAMMARS, SUBSTRATES, Grammar, load_counts, load_grammar, shipped

@@ -493,7 +493,7 @@ def _(folder: Path, data: bytes) -> str | None:
     "formats.word_lists",
 )
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.formats.word_lists import read_counts
+    from derivlang.formats.dictionary import read_counts
 
     path = folder / "x.tsv"
     path.write_bytes(data)

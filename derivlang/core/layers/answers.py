@@ -27,8 +27,7 @@ from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of, offset
 from derivlang.core.arrow import filled, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Layer, Realignment
-from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.base import Labels, Layer, Realignment
 from derivlang.core.order import runs_of_ranges
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field, answers_side
@@ -46,6 +45,7 @@ class Answers(Layer):
     given: the column as it was read, before answers were widened; None once an order has moved them.
     """
 
+    changes = "always"  # they may have been widened when they were read
     losses: ClassVar[Mapping[str, str]] = {
         "{}-cut": "answer[|s] of {} [was|were] cut to [its|their] longest run of words, since the reordering splits "
         "[it|them] (--answers atomic keeps [it|them] whole, drop leaves [it|them] out)",
@@ -148,10 +148,6 @@ class Answers(Layer):
         # offsets [0, 1, 2].
         kept[answer + 1] = 1
         return Answers(self.name, np.cumsum(kept)[self.offsets], start, end, self.side)
-
-    def may_change(self, *, has_order: bool, exact: bool) -> bool:
-        """Return True."""
-        return True  # they may have been widened when they were read
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the column of ANSWERS: as given, or the texts of the runs and their starts in code points."""

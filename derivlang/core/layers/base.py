@@ -1,4 +1,4 @@
-"""Layer: an annotation of the words of a batch. A new kind is a subclass in one file, and a line in `LAYERS`.
+"""Layer: an annotation of the words of a batch. A new kind is a subclass, and a line in `LAYERS`.
 
     read      the layer, from the columns of a labelled table
     restore   the layer, from the columns that `columns` wrote
@@ -7,32 +7,180 @@
     group     the words that an order must treat as one word
     differs   the rows whose labels the inverse order and lexicon do not restore
 
-Two more save time where a kind can say what they ask: `unrestored`, the rows that would differ, and `column_names`.
 
 A layer sees the words (a BareBatch), never other layers.
+
+`Labels` are the columns from which layers are read, and their places in a file for errors.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int32, Int64, owners
-from derivlang.core.arrow import differs, list_array, to_arrow
+from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, owners
+from derivlang.core.arrow import differs, filled, list_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
-from derivlang.core.layers.labels import Labels
+from derivlang.core.columns import conform, value_lists
+from derivlang.core.errors import LayerError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.plugins import Registry
 from derivlang.core.policies import Policies
-from derivlang.core.schema import Field
+from derivlang.core.schema import NLI, NLI_SPELLINGS, Field
+
+Locate = Callable[[int, int | None], str]  # (row, word or None) -> "file:line"
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The label columns of R rows, and the batch of their words.
+
+    columns: Arrow arrays [R], by name. where: returns the place of a row or a word of a labelled table; None for a
+    derived set. repair: repair ill-formed tags instead of raising. counts: what is repaired or widened, by reason.
+    no_null_strings: no word may have null for a string, since shards cannot hold it. whole_trees: each unit must be one
+    tree.
+    """
+
+    columns: Mapping[str, pa.Array]
+    batch: BareBatch
+    where: Locate | None = None
+    repair: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+    no_null_strings: bool = False
+    whole_trees: bool = False
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
+    def __getitem__(self, name: str) -> pa.Array:
+        return self.columns[name]
+
+    def typed(self, name: str, kind: pa.DataType, **more: Any) -> pa.Array:
+        """Return a column [R] as the Arrow type that its layer declares. Raise LayerError as `conform`."""
+        return conform(self.columns[name], kind, name, self.where and self.row, **more)
+
+    def per_word(
+        self, name: str, kind: pa.DataType | None = None, *, shown: str | None = None, side: int | None = None
+    ) -> pa.Array:
+        """Return the values of a list column, one for each word: Arrow [N].
+
+        kind: the type of a value, or of those in a dictionary; None: any plain type. shown: the source's name of the
+        column. side: the side whose words it annotates; None is allowed if there is only one. Raise LayerError if the
+        column does not hold lists of such values, or if a row has more or fewer values than words.
+        """
+        batch = self.batch
+        column = self.columns[name]
+        if kind is None or _is_coded(column.type, kind):
+            column = value_lists(column, shown or name, self.where and self.row)
+        else:
+            column = self.typed(name, pa.list_(kind))
+        words = lengths_of(batch.unit_words)[batch.records[:, side or 0]]
+        lengths = pc.list_value_length(column)
+        values = to_numpy(filled(lengths, -1))
+        wrong = np.flatnonzero(values != words)
+        if wrong.size or (side is None and len(batch.sides) > 1):
+            row = int(wrong[0]) if wrong.size else 0
+            raise LayerError(
+                f"{int(words[row])} words but {max(0, int(values[row]))} values in {shown or name}",
+                where=self.row(row),
+                fix="every word needs exactly one value (--label-column says that the lists stay as they are)",
+                id="label-length",
+            )
+        flat = column.flatten()
+        has_nulls = pa.types.is_dictionary(flat.type) and (flat.null_count or flat.dictionary.null_count)
+        return flat.dictionary_decode() if has_nulls else flat
+
+    def strings(self, name: str) -> pa.Array:
+        """Return the strings of a list column, one for each word: Arrow [N], maybe codes into a dictionary.
+
+        Raise LayerError as `per_word`, and null-value for a null.
+        """
+        flat = self.per_word(name, pa.string())
+        if flat.null_count:
+            raise self.no_value(name, flat)
+        return flat
+
+    def no_value(self, name: str, flat: pa.Array) -> LayerError:
+        """Return the error for a word without a value. flat: Arrow [N], with a null."""
+        return LayerError(
+            f"{name} has no value (null) for a word",
+            where=self.word(int(np.flatnonzero(to_numpy(flat.is_null()))[0])),
+            fix="give every word a value, such as _, or leave the column out",
+            id="null-value",
+        )
+
+    def row(self, row: int) -> str | None:
+        """Return the place of a row, or None if it is not known."""
+        return self.where(row, None) if self.where else None
+
+    def word(self, word: int) -> str | None:
+        """Return the place of a word of the batch, or None if it is not known."""
+        unit = int(np.searchsorted(self.batch.unit_words, word, "right")) - 1
+        return self.where(unit, word - int(self.batch.unit_words[unit])) if self.where else None
+
+
+def _is_coded(kind: pa.DataType, value: pa.DataType) -> bool:
+    """Return whether a type is one of lists of codes into a dictionary of such values, as shards are read."""
+    return (
+        bool(pa.types.is_list(kind) and pa.types.is_dictionary(kind.value_type)) and kind.value_type.value_type == value
+    )
+
+
+_UD_V1 = "CONJ is a tag of Universal Dependencies version 1, for CCONJ: take a release of version 2"
+
+
+def read_classes(field: Field, flat: pa.Array, where: Callable[[int], str | None], missing: str | None = None) -> Int32:
+    """Return int32[n]: the class number of each value. flat: Arrow [n], names or numbers of classes.
+
+    missing: the name that means "no class", numbered -1; if it is given, so is a null among numbers. where: returns the
+    place of a value. Raise LayerError for the first value that is not a class.
+    """
+    if field.classes is None:  # of a schema that somebody else wrote
+        raise LayerError(f"{field.column} has no classes", id="class")
+    if pa.types.is_dictionary(flat.type) and pa.types.is_integer(flat.type.value_type):
+        flat = flat.cast(flat.type.value_type)
+    if pa.types.is_integer(flat.type):
+        lowest, beyond = -1 if missing else 0, len(field.classes)
+        given = to_numpy(filled(flat, 0))  # an unsigned type has no -1
+        codes = np.where((given >= lowest) & (given < beyond), given, beyond).astype(np.int32)
+        if flat.null_count:
+            codes[to_numpy(flat.is_null())] = -1
+        bad = np.flatnonzero((codes < lowest) | (codes >= beyond))
+    else:
+        encoded = flat.dictionary_encode()
+        numbers = {name: i for i, name in enumerate(field.classes)}
+        same = NLI_SPELLINGS if field.classes == NLI else {}
+        names = [same.get(n, n) for n in encoded.dictionary.to_pylist()]
+        table = np.array([-1 if n == missing else numbers.get(n, -2) for n in names] + [-2], np.int32)
+        codes = np.asarray(table[to_numpy(filled(encoded.indices.cast(pa.int32()), len(names)))], np.int32)
+        bad = np.flatnonzero(codes == -2)
+    if bad.size:
+        at = int(bad[0])
+        raise LayerError(
+            f"{field.column} is {flat[at].as_py()!r}, which is not one of {', '.join(field.classes)}",
+            where=where(at),
+            fix=_UD_V1 if (field.column, flat[at].as_py()) == ("upos", "CONJ") else None,
+            id="unknown-label",
+        )
+    return np.asarray(codes, np.int32)
+
+
+def stored_classes(field: Field, flat: pa.Array, *, lowest: int = -1, null: int = -2) -> Int32:
+    """Return int32[n]: the class numbers of a derived set. Raise LayerError if one is below `lowest` or too high."""
+    assert field.classes is not None
+    codes = to_numpy(filled(flat, null))
+    if codes.min(initial=lowest) < lowest or codes.max(initial=lowest) >= len(field.classes):
+        raise LayerError(f"{field.column} holds a class that is not one of {field.classes}", id="class")
+    return np.asarray(codes, np.int32)
 
 
 @dataclass(frozen=True)
@@ -48,11 +196,6 @@ class Realignment:
     policies: Policies = Policies()
     counts: Counter[str] = field(default_factory=Counter)
     labels: Lexicon = Lexicon()
-
-    @cached_property
-    def is_identity(self) -> bool:
-        """Whether every word stays where it is."""
-        return self.order.is_permutation and np.array_equal(self.order.index, np.arange(self.order.n_source))
 
     @cached_property
     def positions(self) -> Int32:
@@ -80,10 +223,13 @@ class Layer(ABC):
 
     losses: the counters that reading and realigning add to, each with the sentence that is printed after its number.
     In both, `{}` is replaced by the column; in the sentence, `[a|b]` by a for the number 1 and by b for others.
+    changes: when the inverse order may give other columns than the source's: always, under an order, where words are
+    inserted or deleted, or never. Otherwise they are not compared.
     """
 
     __slots__ = ()
     losses: ClassVar[Mapping[str, str]] = {}
+    changes: ClassVar[Literal["always", "order", "words", "never"]] = "order"
 
     @classmethod
     @abstractmethod
@@ -103,33 +249,10 @@ class Layer(ABC):
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return Arrow columns of R rows, by name; `batch` holds the words that the layer annotates."""
 
-    def column_names(self, batch: BareBatch) -> Collection[str] | None:
-        """Return the names of the columns that `columns` writes, if `restore` would return this layer from them.
-
-        None where `restore` gives more or less than was written, or where only `columns` knows the names. Without it,
-        layers of a derived set under the inverse order are written and read again.
-        """
-        return None
-
     def group(self, batch: BareBatch, policies: Policies, inside: Bool) -> None:
         """Set `inside[i]` if word i continues the group of the word before it, under these policies.
 
         A group counts as one word to an order. inside: bool[N + 1], shared by all layers.
-        """
-        return None
-
-    def may_change(self, *, has_order: bool, exact: bool) -> bool:
-        """Return whether the inverse order may give other columns than the source's. If not, they are not compared.
-
-        has_order: the pipeline has an order. exact: this order is a permutation.
-        """
-        return has_order
-
-    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool] | None:
-        """Return the rows of each column that the inverse order does not restore, bool[R], if they are known by now.
-
-        derived: this layer after `realign(move)`. What is said of rows that lose words does not count. Return None if
-        the rows are known only after the inverse was taken and both columns were written.
         """
         return None
 
@@ -140,11 +263,7 @@ class Layer(ABC):
 
 def record_lists(batch: BareBatch, values: pa.Array, side: int = 0) -> pa.Array:
     """Return list<value>[R]: per-word values [N] as one list for each record, of one side."""
-    units = list_array(batch.unit_words, values)
-    rows = batch.records[:, side]
-    if len(rows) == len(units) and (rows[1:] > rows[:-1]).all():
-        return units
-    return units.take(to_arrow(rows))
+    return list_array(batch.unit_words, values).take(to_arrow(batch.records[:, side]))
 
 
 LAYERS: Registry[type[Layer]] = Registry(
@@ -160,7 +279,7 @@ LAYERS: Registry[type[Layer]] = Registry(
         "parsed-tree": "derivlang.core.layers.parse:ParsedTree",
         "tags": "derivlang.core.layers.words:Words",
         "tree": "derivlang.core.layers.tree:Tree",
-        "value": "derivlang.core.layers.values:Values",
+        "value": "derivlang.core.layers.words:Values",
     },
     of_classes=True,
     fix="derivlang.core.layers.base.layer_kinds() lists the layers",

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Ints, segment_any
 from derivlang.core.arrow import filled, string_array, to_arrow, to_numpy
-from derivlang.core.layers.base import Layer, Realignment
+from derivlang.core.layers.base import Realignment
 from derivlang.core.layers.words import Words
 
 _SPACE_KEYS = ("SpaceAfter=", "SpacesAfter=", "SpacesBefore=", "SpacesInToken=")
@@ -53,6 +53,7 @@ class Misc(Words):
 
     __slots__ = ()
     text = True
+    changes = "always"  # notes on white space are removed also without an order
     losses: ClassVar[Mapping[str, str]] = {
         f"{{}}-{key}-dropped": "note[|s] of {} [was|were] left out, since [it holds|they hold] for the source's order"
         for key in ORDERED
@@ -74,19 +75,6 @@ class Misc(Words):
             values = pa.concat_arrays([values, string_array(follow).cast(values.type)])
         return super(Misc, replace(self, codes=codes, values=values)).realign(move)
 
-    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool] | None:
-        """Return the rows with notes on white space; None if there are notes that hold for an order."""
-        if are_ordered(self.values).any():
-            return None
-        bare = derived.values[: len(self.values)] if isinstance(derived, Misc) else self.values
-        changed = to_numpy(filled(pc.not_equal(bare, self.values), False))[self.codes]
-        rows = segment_any(changed, move.source.unit_words)[move.source.records[:, 0]]
-        return {self.name: rows}
-
-    def may_change(self, *, has_order: bool, exact: bool) -> bool:
-        """Return True: notes on white space are removed also without an order."""
-        return True
-
 
 def without_spaces(misc: str) -> str:
     """Return MISC without its notes on white space."""
@@ -100,8 +88,6 @@ def are_ordered(misc: pa.Array) -> Bool:
 
 def moved_units(move: Realignment) -> Bool:
     """Return bool[U]: whether a word of the unit has another place in it, or none."""
-    if move.is_identity:
-        return np.zeros(move.source.n_units, bool)
     shift = move.derived_units[:-1] - move.source.unit_words[:-1]
     places = np.arange(move.source.n_words) + shift[move.source_unit_of]
     return segment_any(move.positions != places, move.source.unit_words)

@@ -7,7 +7,7 @@ order inserts or deletes words.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
@@ -16,8 +16,7 @@ import pyarrow as pa
 from derivlang.core.arrays import Ints
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
-from derivlang.core.layers.base import Layer, record_lists
-from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.base import Labels, Layer, record_lists
 from derivlang.core.layers.tree import Tree, check_range
 from derivlang.core.layers.words import Words
 from derivlang.core.schema import Field
@@ -27,6 +26,8 @@ class ParsedTags(Words):
     """One tag for each word, of all sides."""
 
     __slots__ = ()
+
+    changes = "words"
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
@@ -38,23 +39,17 @@ class ParsedTags(Words):
         """Return the layer of the columns of all sides. filler: the value of an inserted word."""
         return cls.of(name, _concatenated([flat for flat, _ in _flat(name, labels)]), filler)
 
-    def column_names(self, batch: BareBatch) -> Collection[str]:
-        """Return the names of the columns of all sides."""
-        return [_side_name(side, self.name) for side in batch.sides]
-
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return a list column for each side."""
         return _side_columns(self.name, batch, pa.DictionaryArray.from_arrays(to_arrow(self.codes), self.values))
-
-    def may_change(self, *, has_order: bool, exact: bool) -> bool:
-        """Return whether words may be inserted or deleted."""
-        return has_order and not exact
 
 
 class ParsedTree(Tree):
     """One tree for each sentence, of all sides; heads are 1-based in the unit."""
 
     __slots__ = ()
+
+    changes = "words"
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
@@ -69,17 +64,9 @@ class ParsedTree(Tree):
         """Return the trees, as `read` does."""
         return cls.read(field, labels)
 
-    def column_names(self, batch: BareBatch) -> Collection[str]:
-        """Return the names of the columns of all sides."""
-        return [*(_side_name(side, "head") for side in batch.sides), *self.deprel.column_names(batch)]
-
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return list columns of heads and relations for each side."""
         return _side_columns("head", batch, to_arrow(self.head)) | self.deprel.columns(batch)
-
-    def may_change(self, *, has_order: bool, exact: bool) -> bool:
-        """Return whether words may be inserted or deleted."""
-        return has_order and not exact
 
 
 def parse_layers(

@@ -21,8 +21,7 @@ from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges
 from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Layer, Realignment, record_lists
-from derivlang.core.layers.labels import Labels, read_classes, stored_classes
+from derivlang.core.layers.base import Labels, Layer, Realignment, read_classes, record_lists, stored_classes
 from derivlang.core.layers.tag_schemes import (
     IOB2,
     PREFIXES,
@@ -134,26 +133,27 @@ class Spans(Layer):
 
     def tags(self, n_words: int) -> Int32:
         """Return int32[N]: the tag of each word, a code into classes."""
-        begin, inside = _tag_numbers(self.classes, self.types)
-        out = np.full(n_words, self.classes.index("O"), np.int32)
-        out[expand_ranges(self.start, self.end - self.start)] = np.repeat(inside[self.labels], self.end - self.start)
-        # The line above wrote I- on all words of an entity, the first included.
-        out[self.start] = begin[self.labels]
-        return out
+        prefixes, kinds = self._written(IOB2, np.zeros(n_words, bool))  # B- and I- are prefixes 1 and 2
+        number = {name: i for i, name in enumerate(self.classes)}
+        table = np.array([[*(number.get(tag(prefix, kind), -1) for kind in self.types), -1] for prefix in "BI"])
+        return np.where(prefixes > 0, table[prefixes - 1, kinds], number["O"]).astype(np.int32)
 
     def tags_in(self, scheme: str, given: Sequence[str], units: Int64) -> pa.Array:
         """Return Arrow strings [N]: the tag of each word in a scheme, spelled as the given tags.
 
         units: int64[U + 1], word offsets.
         """
-        n_words = int(units[-1])
-        prefixes = SCHEMES[scheme].write(Entities(self.start, self.end, self.labels), first_words(units, n_words))
-        kinds = np.zeros(n_words, np.int32)
-        kinds[expand_ranges(self.start, self.end - self.start)] = np.repeat(self.labels, self.end - self.start)
+        prefixes, kinds = self._written(scheme, first_words(units, int(units[-1])))
         tags = [("O", ""), *((prefix, kind) for prefix in PREFIXES[1:] for kind in self.types)]
         # Types PER and LOC: tags O, B-PER, B-LOC, I-PER, I-LOC …; I (prefix 2) of LOC (1) is 1 + (2 - 1) · 2 + 1 = 4.
         codes = np.where(prefixes > 0, 1 + (prefixes - 1) * len(self.types) + kinds, 0)
         return string_array(spelled(given, tags)).take(to_arrow(codes))
+
+    def _written(self, scheme: str, firsts: Bool) -> tuple[Int32, Int32]:
+        """Return the prefix of each word in a scheme, and its type. firsts: bool[N], words that begin a sentence."""
+        kinds = np.zeros(len(firsts), np.int32)
+        kinds[expand_ranges(self.start, self.end - self.start)] = np.repeat(self.labels, self.end - self.start)
+        return SCHEMES[scheme].write(Entities(self.start, self.end, self.labels), firsts), kinds
 
     def realign(self, move: Realignment) -> Spans:
         """Return the entities in the derived order, under the policy `entities`. Counts what is lost."""
@@ -188,14 +188,6 @@ class Spans(Layer):
 def _classes(field: Field) -> tuple[str, ...]:
     assert field.classes is not None
     return field.classes
-
-
-def _tag_numbers(classes: tuple[str, ...], types: tuple[str, ...]) -> tuple[Int32, Int32]:
-    """Return the number of the B- and of the I- tag of each type, -1 without one."""
-    number = {name: i for i, name in enumerate(classes)}
-    begin = np.array([number.get(tag("B", kind), -1) for kind in types], np.int32)
-    inside = np.array([number.get(tag("I", kind), -1) for kind in types], np.int32)
-    return begin, inside
 
 
 def _place(where: Callable[[int], str | None] | None, words: Int64) -> str | None:

@@ -13,7 +13,7 @@ have several roots, unless a transform needs trees.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -24,12 +24,10 @@ from derivlang.core.arrays import Bool, Int32, Int64, Objects, expand_ranges, le
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Layer, Realignment, record_lists
-from derivlang.core.layers.deps import NO_DEPS, Deps, EmptyNodes, Graph, connected, read_deps
-from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.base import Labels, Layer, Realignment, record_lists
 from derivlang.core.layers.misc import Misc
-from derivlang.core.layers.nodes import NODES, Nodes, move_empty, move_ranges, stray
-from derivlang.core.layers.words import Words
+from derivlang.core.layers.nodes import NODES, EnhancedGraph, Nodes, check_references, move_empty, move_ranges
+from derivlang.core.layers.words import Words, strings_of
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field
 from derivlang.core.trees import NO_HEAD, first_fault
@@ -76,7 +74,7 @@ class Tree(Layer):
 
     head: Int32
     deprel: Words
-    deps: Deps | None = None
+    deps: Words | None = None
     mwt: Nodes | None = None
     empty: Nodes | None = None
     lexical: bool = False
@@ -125,47 +123,29 @@ class Tree(Layer):
 
     def realign(self, move: Realignment) -> Self:
         """Return the trees in the derived order. Counts dissolved multiword tokens and dropped empty nodes."""
-        head, deprel, deps, mwt, empty = self.head, self.deprel, self.deps, self.mwt, self.empty
-        if not move.is_identity:
-            head, deprel = self._moved(move)
-        if not (move.is_identity and self._is_normal(move)):
-            empty, went = (None, None) if empty is None else move_empty(empty, move)
-            deps = None if deps is None else deps.moved(move.order.index, move.derived_unit_of, move, went)
-            mwt = None if mwt is None else move_ranges(mwt, move)
-            if self.deps is not None and deps is not None and not move.order.is_permutation:
-                places = None if self.empty is None else self.empty.positions(move.source.unit_words)
-                source = _graph(self.deps, self.empty, places)
-                relation = deprel.values.take(to_arrow(deprel.codes))
-                deps, of_nodes = connected(source, _graph(deps, empty, went), move, head, relation)
-                texts = of_nodes.strings().dictionary_decode()
-                empty = empty and replace(empty, fields={**empty.fields, "deps": texts})
+        head, deprel = self._moved(move)
+        mwt = None if self.mwt is None else move_ranges(self.mwt, move)
+        empty, deps = self._moved_graph(move, head, deprel)
         if self.lexical and move.labels.steps:
             empty, mwt = (None if nodes is None else nodes.under(move.labels) for nodes in (empty, mwt))
         return replace(self, head=head, deprel=deprel, deps=deps, mwt=mwt, empty=empty)
 
-    def _is_normal(self, move: Realignment) -> bool:
-        """Return whether lines and DEPS are as `realign` writes them, and name no empty node that is not there."""
-        units = move.source.unit_words
-        if not all(nodes is None or nodes.is_normal(units) for nodes in (self.mwt, self.empty)):
-            return False
-        nodes = None if self.empty is None else self.empty.positions(units)
-        return self.deps is None or self.deps.is_normal(move.source_unit_of, units, nodes)
-
-    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool] | None:
-        """Return the rows with dissolved multiword tokens.
-
-        None if a lexicon maps forms, or if lines or DEPS are not as `realign` writes them.
-        """
-        units = move.source.unit_words
-        if not isinstance(derived, Tree) or (self.lexical and move.labels.steps):
-            return None
-        if not self._is_normal(move):
-            return None
-        out = dict.fromkeys(self.column_names(move.source), np.zeros(move.source.n_records, bool))
-        if self.mwt is not None and derived.mwt is not None:
-            before, after = (np.bincount(nodes.unit, minlength=len(units) - 1) for nodes in (self.mwt, derived.mwt))
-            out["mwt"] = (before != after)[move.source.records[:, 0]]
-        return out
+    def _moved_graph(self, move: Realignment, head: Int32, deprel: Words) -> tuple[Nodes | None, Words | None]:
+        """Return the empty nodes and the DEPS in the derived order. head, deprel: of the derived words."""
+        if self.deps is None and self.empty is None:
+            return None, None
+        n_words, n_derived = move.order.n_source, move.order.n_derived
+        empty, which = (None, np.zeros(0, np.int64)) if self.empty is None else move_empty(self.empty, move)
+        texts = ["_"] * n_words if self.deps is None else strings_of(self.deps).tolist()
+        texts += [] if self.empty is None else self.empty.fields["deps"].to_pylist()
+        source = EnhancedGraph.of(texts, self.empty, move.source.unit_words)
+        came = [*move.order.index.tolist(), *(n_words + which).tolist()]
+        graph = source.moved(came, EnhancedGraph.of([], empty, move.derived_units))
+        if self.deps is not None and not move.order.is_permutation:
+            graph = graph.connected(source, came, head.tolist(), strings_of(deprel).tolist())
+        texts = graph.texts()
+        deps = self.deps and Words.of("deps", string_array(texts[:n_derived]), self.deps.filler)
+        return empty and replace(empty, fields={**empty.fields, "deps": string_array(texts[n_derived:])}), deps
 
     def _moved(self, move: Realignment) -> tuple[Int32, Words]:
         """Return the heads and the relations in the derived order."""
@@ -177,16 +157,11 @@ class Tree(Layer):
             deprel = _root_relations(deprel, became)
         return head, deprel
 
-    def column_names(self, batch: BareBatch) -> Collection[str]:
-        """Return the names of the columns that the set has."""
-        has = {"deps": self.deps, "mwt": self.mwt, "empty_nodes": self.empty}
-        return ("head", *self.deprel.column_names(batch), *(name for name, part in has.items() if part is not None))
-
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the columns head, deprel and, if the set has them, deps, mwt and empty_nodes."""
         out = {"head": record_lists(batch, to_arrow(self.head)), **self.deprel.columns(batch)}
         if self.deps is not None:
-            out["deps"] = record_lists(batch, self.deps.strings())
+            out |= self.deps.columns(batch)
         rows = to_arrow(batch.records[:, 0])
         for name, nodes in (("mwt", self.mwt), ("empty_nodes", self.empty)):
             if nodes is not None:
@@ -220,32 +195,15 @@ class Heads(Layer):
         """Return the numbers that the same words have in the derived order; see Tree for deleted and inserted words."""
         return replace(self, head=_moved_heads(self.head, move))
 
-    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool]:
-        """Return no row."""
-        return {self.name: np.zeros(move.source.n_records, bool)}
-
-    def column_names(self, batch: BareBatch) -> Collection[str]:
-        """Return the name of the column."""
-        return (self.name,)
-
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the list column."""
         return {self.name: record_lists(batch, to_arrow(self.head))}
 
 
-def _graph(deps: Deps, empty: Nodes | None, places: EmptyNodes | None) -> Graph:
-    """Return the DEPS of words and of empty nodes, if there are any."""
-    none = np.zeros(0, np.int64)
-    return Graph(deps, NO_DEPS if empty is None else empty.deps, places or EmptyNodes(none, none, none, none))
-
-
-def _read_deps(labels: Labels) -> Deps:
+def _read_deps(labels: Labels) -> Words:
     """Return the column deps. Raise LayerError head-range for a reference to a word that the sentence lacks."""
-    values, lengths = labels.strings("deps"), lengths_of(labels.batch.unit_words)
-    n_words = np.repeat(lengths, lengths)
-    deps = read_deps(values, n_words)
-    if isinstance(deps, int):
-        raise stray(values[deps].as_py(), int(n_words[deps]), labels.word(deps))
+    deps, lengths = Words.of("deps", labels.strings("deps"), "_"), lengths_of(labels.batch.unit_words)
+    check_references(deps, np.repeat(lengths, lengths), labels.word)
     return deps
 
 

@@ -1,4 +1,4 @@
-"""Words: one value for each word, such as a tag or a lemma, which moves with its word.
+"""Values of words, which move with them, such as tags or lemmas, and of records, which no order touches.
 
     upos PRON VERB PUNCT, index [1, 0, -1, 2]   ->   VERB PRON X PUNCT
 
@@ -7,7 +7,7 @@ X is the filler of the inserted word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -15,12 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int32, Int64, Objects, take_kept
+from derivlang.core.arrays import Int32, Int64, Objects, take_kept
 from derivlang.core.arrow import is_string, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
-from derivlang.core.layers.base import Layer, Realignment, record_lists
-from derivlang.core.layers.labels import Labels, read_classes, stored_classes
-from derivlang.core.schema import Field
+from derivlang.core.layers.base import Labels, Layer, Realignment, read_classes, record_lists, stored_classes
+from derivlang.core.schema import NO_LABEL, Field
 
 # The value of an inserted word in columns of these names; `_` in all others.
 _FILLERS = {"upos": "X", "xpos": "X", "pos": "X", "pos_tags": "X"}
@@ -94,16 +93,6 @@ class Words(Layer):
             codes = np.where(index < 0, np.int32(filler_code), codes)
         return replace(self, codes=codes, values=values)
 
-    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool] | None:
-        """Return no row, unless a lexicon maps the values or a subclass changes them."""
-        if type(self).realign is not Words.realign or (self.lexical and move.labels.steps):
-            return None
-        return dict.fromkeys(self.column_names(move.source), np.zeros(move.source.n_records, bool))
-
-    def column_names(self, batch: BareBatch) -> Collection[str]:
-        """Return the name of the column."""
-        return (self.name,)
-
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the list column: class numbers for a class label, codes into a dictionary for strings."""
         if self.classes is not None:  # a value that is not a class (an inserted word's filler) is -1
@@ -130,3 +119,37 @@ def numbers_of(words: Words, number: Callable[[str], int]) -> Int64:
 def strings_of(words: Words) -> Objects:
     """Return object[N]: the value of each word."""
     return np.array(words.values.to_pylist(), object)[words.codes]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values(Layer):
+    """name: the column. values: Arrow array [R] of any type; int64 codes for a class label."""
+
+    changes = "never"
+
+    name: str
+    values: pa.Array
+
+    @classmethod
+    def read(cls, field: Field, labels: Labels) -> Self:
+        """Return the values of a column. A missing class label (NO_LABEL) becomes -1."""
+        values = labels[field.column]
+        if field.classes is not None:
+            values = to_arrow(read_classes(field, values, labels.row, missing=NO_LABEL).astype(np.int64))
+        return cls(field.column, values)
+
+    @classmethod
+    def restore(cls, field: Field, labels: Labels) -> Self:
+        """Return the values of a derived set's column. Raises LayerError for a number that is not a class."""
+        values = labels[field.column]
+        if field.classes is not None:
+            stored_classes(field, values, null=-1)
+        return cls(field.column, values)
+
+    def realign(self, move: Realignment) -> Values:
+        """Return self: an order does not change the values of a record."""
+        return self
+
+    def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
+        """Return the column."""
+        return {self.name: self.values}

@@ -36,7 +36,7 @@ from derivlang.core.arrow import to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.keys import sequence_keys
-from derivlang.core.layers.values import Values
+from derivlang.core.layers.words import Values
 from derivlang.evaluation.columns import SIDES, Column
 from derivlang.evaluation.scores import Score, ScoredSet, set_hash
 from derivlang.evaluation.set_names import short_name

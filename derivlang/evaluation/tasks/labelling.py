@@ -18,11 +18,9 @@ import numpy as np
 
 from derivlang.core.arrays import Int64, lengths_of, offsets_of, owners
 from derivlang.core.batch import Batch
-from derivlang.core.layers.base import Realignment
-from derivlang.core.layers.labels import read_classes
+from derivlang.core.layers.base import Realignment, read_classes
 from derivlang.core.layers.spans import Spans
-from derivlang.core.layers.values import Values
-from derivlang.core.layers.words import Words
+from derivlang.core.layers.words import Values, Words
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
 from derivlang.core.schema import NLI, NO_LABEL, Field

@@ -9,12 +9,12 @@ the split, and i. So the first 100 rows are the same for n=100 and n=1000, and t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -40,19 +40,7 @@ _BYTES_A_WORD = 5.3  # as in the plan, so that shards have about the number of w
 _HELDOUT = 100  # rows of train for each row of validation and of test
 
 
-class RowMaker(Protocol):
-    """Makes rows. Workers get it by pickle."""
-
-    @property
-    def words_a_row(self) -> float:
-        """The mean number of words."""
-
-    @property
-    def nodes_a_row(self) -> float:
-        """The mean number of what is drawn for a row, such as words and constituents."""
-
-    def columns(self, draws: Draws, split: str, rows: Int64) -> dict[str, pa.Array]:
-        """Return the columns of some rows by number, `tokens` list<string> and labels."""
+Columns = Callable[[Draws, str, Int64], dict[str, pa.Array]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +75,18 @@ class Generator(Parameterised):
         """Return what makes the rows. folders: of the corpora. DataError for a file that cannot be used."""
         raise NotImplementedError
 
-    def made(self, maker: RowMaker, rows: Mapping[str, int], content: bytes = b"") -> Made:
-        """Return what makes the rows. content: what they depend on besides the parameters, such as a file's bytes."""
+    def made(
+        self, columns: Columns, rows: Mapping[str, int], words: float, nodes: float | None = None, content: bytes = b""
+    ) -> Made:
+        """Return what makes the rows.
+
+        columns, words, nodes: see `Made`; nodes: None for as many as words. content: what the rows depend on besides
+        the parameters, such as a file's bytes.
+        """
         fields = [field for field in dataclasses.fields(self) if field.metadata["draws"]]
         given = {key_of(field): getattr(self, field.name) for field in fields}
         stream = f"{PREFIX} {self.name} {self.rule_version} {given}"
-        return Made(maker, stream, rows, sha256(content).hexdigest())
+        return Made(columns, words, nodes or words, stream, rows, sha256(content).hexdigest())
 
     def corpus(self, folders: Sequence[Path]) -> Corpus:
         """Return the source as a corpus, with a part for each split but no files."""
@@ -113,33 +107,18 @@ class Generator(Parameterised):
         )
 
 
-class RowGenerator(Generator):
-    """A kind without a file: it makes its rows itself. length: mean words of a row; n: rows of train."""
-
-    length: int
-    n: int
-
-    @property
-    def words_a_row(self) -> float:
-        """The mean number of words."""
-        return self.length
-
-    nodes_a_row = words_a_row
-
-    def opened(self, folders: Sequence[Path]) -> Made:
-        """Return itself: there is no file."""
-        return self.made(self, rows_of(self.n))
-
-    def columns(self, draws: Draws, split: str, rows: Int64) -> dict[str, pa.Array]:
-        """Return the columns of some rows, as `RowMaker` wants."""
-        raise NotImplementedError
-
-
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The rows of a generated source. stream: of the draws. rows: their number by split. content: a hash."""
+    """The rows of a generated source.
 
-    maker: RowMaker
+    columns: returns the columns of some rows by number, `tokens` list<string> and labels; workers get it by pickle.
+    words_a_row, nodes_a_row: the mean number of words, and of what is drawn for a row, such as words and constituents.
+    stream: of the draws. rows: their number by split. content: a hash.
+    """
+
+    columns: Columns
+    words_a_row: float
+    nodes_a_row: float
     stream: str
     rows: Mapping[str, int]
     content: str
@@ -147,7 +126,7 @@ class Made:
     @property
     def bytes_a_row(self) -> int:
         """The bytes that a row counts, as if it were text in a file."""
-        return max(1, ceil(self.maker.words_a_row * _BYTES_A_WORD))
+        return max(1, ceil(self.words_a_row * _BYTES_A_WORD))
 
     def draws(self, split: str) -> Draws:
         """Return the draws of a split."""
@@ -211,10 +190,10 @@ def _count(path: Path, *, piece: Piece = WHOLE, made: Made) -> tuple[int, int]:
 def _read(path: Path, *, limit: int | None = None, piece: Piece = WHOLE, made: Made) -> Iterator[Rows]:
     rows, split = _range(path, piece, made), _split(path)
     rows = rows if limit is None else rows[:limit]
-    at_once = min(ROWS_PER_TABLE, max(1, int(_NODES_PER_TABLE / made.maker.nodes_a_row)))
+    at_once = min(ROWS_PER_TABLE, max(1, int(_NODES_PER_TABLE / made.nodes_a_row)))
     for done in range(0, len(rows), at_once):
         some = np.arange(rows.start + done, min(rows.start + done + at_once, rows.stop), dtype=np.int64)
-        table = pa.table(made.maker.columns(made.draws(split), split, some))
+        table = pa.table(made.columns(made.draws(split), split, some))
         yield Rows(path, table, np.zeros(len(some), np.int64), some - rows.start, first_row=int(some[0]))
 
 

@@ -16,25 +16,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Float64, Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, positions
-from derivlang.core.arrow import string_array
-from derivlang.core.brackets import Constituents, write_brackets
+from derivlang.core.arrays import Bool, Float64, Int64, UInt64, expand_ranges, lengths_of, offsets_of, positions
+from derivlang.core.arrow import list_array, string_array
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import GOLDEN, Draws, fractions, mix
-from derivlang.core.layers.constituents import PARSE, in_order
-from derivlang.core.order import Order
+from derivlang.core.layers.constituents import PARSE, escaped
 from derivlang.core.schema import Field
-from derivlang.core.spec import param
-from derivlang.core.spec_files import Named
+from derivlang.core.spec import Named, param
 from derivlang.formats.pcfg_file import Rule, check_switches, grammar_path, grammars, read_rules
-from derivlang.sources.generated.base import Generator, Made, rows_of, rows_param, seed_param, word_lists
-from derivlang.syntax.phrases import Phrases
+from derivlang.sources.generated.base import Generator, Made, rows_of, rows_param, seed_param
 
 _MOST_NODES = 100_000  # of a mean sentence: a row is made as a whole
 _MOST_LEFT = 1000  # left sides: eigenvalues of so large a matrix take seconds, of 2,000 half a minute
@@ -68,7 +65,9 @@ class Pcfg(Generator):
         if self.switch:
             check_switches("pcfg: switch", self.switch, rules, self.file)
         on = {number for number, digit in enumerate(self.switch, 1) if digit == "1"}
-        return self.made(PhraseGrammar.of(rules, on, self.file), rows_of(self.n), text.encode())
+        grammar = PhraseGrammar.of(rules, on, self.file)
+        rows, words, nodes = rows_of(self.n), grammar.words_a_row, grammar.nodes_a_row
+        return self.made(grammar.columns, rows, words, nodes, text.encode())
 
 
 class _Level(NamedTuple):
@@ -141,19 +140,23 @@ class PhraseGrammar:
 
     def columns(self, draws: Draws, split: str, rows: Int64) -> dict[str, pa.Array]:
         """Return words and constituents of some rows."""
-        levels = self._levels(draws.draw(rows.astype(np.uint64), np.zeros_like(rows)))
-        phrases, words, is_switched = self._phrases(levels)
-        found = phrases.found
-        if is_switched.any():
-            place = phrases.mirrored(is_switched).astype(np.int32)
-            index = np.empty_like(place)
-            index[place] = np.arange(len(place), dtype=np.int32)
-            order = Order(index, phrases.trees, np.zeros(len(rows), np.int32), len(place))
-            found, words = in_order(found, order, place)[0], words[index]
-        types = string_array(self.names[self.n_left :])
+        names = [*self.names[: self.n_left], *escaped(string_array(self.names[self.n_left :])).to_pylist()]
+        words, trees = list[str](), list[str]()  # of the nodes of a level; words hold no space
+        for level in reversed(self._levels(draws.draw(rows.astype(np.uint64), np.zeros_like(rows)))):
+            below = words, trees
+            words, trees = [], []
+            bounds = pairwise(level.first_child.tolist())
+            for symbol, (begin, end), switched in zip(
+                level.symbol.tolist(), bounds, level.is_switched.tolist(), strict=True
+            ):
+                parts = [some[begin:end][:: -1 if switched else 1] for some in below]
+                words.append(" ".join(parts[0]) or self.names[symbol])
+                trees.append(f"({names[symbol]} {' '.join(parts[1])})" if begin < end else names[symbol])
+        lists = [text.split(" ") for text in words]
+        offsets = offsets_of(np.array(list(map(len, lists))))
         return {
-            "tokens": word_lists(phrases.trees, words, types),
-            PARSE: write_brackets(found, words, types, phrases.trees),
+            "tokens": list_array(offsets, string_array(chain.from_iterable(lists))),
+            PARSE: string_array(trees),
         }
 
     def _levels(self, keys: UInt64) -> list[_Level]:
@@ -172,58 +175,6 @@ class PhraseGrammar:
             symbol = self.right[expand_ranges(self.offsets[rule], sizes)]
             keys = mix(np.repeat(keys[inner], sizes) + (positions(offsets_of(sizes)) + 1).astype(np.uint64) * GOLDEN)
         return levels
-
-    def _phrases(self, levels: list[_Level]) -> tuple[Phrases, Int32, Bool]:
-        """Return the constituents of the trees, a tree for each row; int32[N], their words; the switched constituents.
-
-        Each node is numbered where it opens: a tree with its symbols S NP big Ann VP sleeps has the numbers 0 … 5.
-        """
-        n_nodes = _sizes(levels, np.ones(len(self.names), np.int64))
-        n_words = _sizes(levels, (np.arange(len(self.names)) >= self.n_left).astype(np.int64))
-        begins = _begins(levels, n_nodes)
-        total = int(n_nodes[0].sum())
-        symbol, size, parent = np.empty(total, np.int64), np.empty(total, np.int64), np.full(total, -1)
-        is_switched = np.empty(total, bool)
-        for level, begin, words in zip(levels, begins, n_words, strict=True):
-            symbol[begin], size[begin], is_switched[begin] = level.symbol, words, level.is_switched
-        for level, above, below in zip(levels, begins, begins[1:], strict=False):
-            parent[below] = np.repeat(above, np.diff(level.first_child))
-        is_inner = symbol < self.n_left
-        inner = np.flatnonzero(is_inner)
-        number = np.append(offsets_of(is_inner)[:-1], -1)  # of constituents; -1 for the parent of a tree
-        start = inner - np.arange(len(inner))
-        found = Constituents(
-            symbol[inner].astype(np.int32),
-            string_array(self.names[: self.n_left]),
-            start,
-            start + size[inner],
-            number[parent[inner]],
-        )
-        codes = (symbol[~is_inner] - self.n_left).astype(np.int32)
-        return Phrases.of(found, offsets_of(n_words[0])), codes, is_switched[inner]
-
-
-def _sizes(levels: list[_Level], own: Int64) -> list[Int64]:
-    """Return the size of each node with all nodes below it, level by level. own: the size of a node of each symbol."""
-    sizes: list[Int64] = []
-    below = np.zeros(1, np.int64)  # running sums of the sizes of the next level
-    for level in reversed(levels):
-        sizes.append(own[level.symbol] + np.diff(below[level.first_child]))
-        below = offsets_of(sizes[-1])
-    return sizes[::-1]
-
-
-def _begins(levels: list[_Level], sizes: list[Int64]) -> list[Int64]:
-    """Return the number of each node in a row of all trees, level by level: a node, then its children with all below.
-
-    sizes: the number of nodes in each, itself included.
-    """
-    begins = [offsets_of(sizes[0])[:-1]]
-    for level, size in zip(levels, sizes[1:], strict=False):
-        before = offsets_of(size)[:-1]
-        shift = begins[-1] + 1 - np.append(before, 0)[level.first_child[:-1]]
-        begins.append(before + np.repeat(shift, np.diff(level.first_child)))
-    return begins
 
 
 def _mean_sizes(expected: Float64, left: list[str], rules: list[Rule], file: str) -> tuple[float, float]:

@@ -17,14 +17,13 @@ from derivlang.core.batch import split_sentences
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import Draws, fractions, string_buffers
 from derivlang.core.schema import UPOS, Field
-from derivlang.core.spec import param
-from derivlang.core.spec_files import Named
+from derivlang.core.spec import Named, param
 from derivlang.sources.corpus import Corpus, FileSpan
 from derivlang.sources.generated.base import (
     Generator,
     Made,
-    RowGenerator,
     numbered,
+    rows_of,
     rows_param,
     seed_param,
     word_lists,
@@ -40,7 +39,7 @@ MOST_WORDS = 1_000_000  # of a vocabulary: a tenth of a second to draw it up
 
 
 @dataclass(frozen=True, kw_only=True)
-class Zipf(RowGenerator):
+class Zipf(Generator):
     """Independent words of a Zipf or uniform vocabulary.
 
         source:zipf=500:a=1     w1 w7 w2 w1 …     with w1 twice as frequent as w2
@@ -59,6 +58,10 @@ class Zipf(RowGenerator):
     lengths: Literal["geometric", "fixed"] = param("geometric", "distribution of the words of a row")
     n: int = rows_param()
     seed: int = seed_param()
+
+    def opened(self, folders: Sequence[Path]) -> Made:
+        """Return what makes the rows: there is no file."""
+        return self.made(self.columns, rows_of(self.n), self.length)
 
     def columns(self, draws: Draws, split: str, rows: Int64) -> dict[str, pa.Array]:
         """Return the words of some rows. Draw 0 of a row is its length, draw i + 1 its word i."""
@@ -138,8 +141,9 @@ class Resample(Generator):
         types, counts = encoded.dictionary.take(pa.array(used)), counts[used]
         content = [*string_buffers(types), counts, *lengths.values()]
         rows = {split: len(one) for split, one in lengths.items()}
-        maker = _Words(types, np.cumsum(counts), lengths)
-        return self.made(maker, rows, b"".join(array.tobytes() for array in content))
+        words = float(np.concatenate(list(lengths.values())).mean())
+        columns = _Words(types, np.cumsum(counts), lengths).columns
+        return self.made(columns, rows, words, content=b"".join(array.tobytes() for array in content))
 
     def corpus(self, folders: Sequence[Path]) -> Corpus:
         """Return the source as a corpus, which has the language and the licence of the other one."""
@@ -174,12 +178,6 @@ class _Words:
     cumulated: Float64
     lengths: dict[str, Int32]
 
-    @property
-    def words_a_row(self) -> float:
-        return float(np.concatenate(list(self.lengths.values())).mean())
-
-    nodes_a_row = words_a_row
-
     def columns(self, draws: Draws, split: str, rows: Int64) -> dict[str, pa.Array]:
         lengths = self.lengths[split][rows]
         offsets = offsets_of(lengths)
@@ -193,7 +191,7 @@ _ROOT, _NESTED, _NEXT, _CLOSE = range(4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dyck(RowGenerator):
+class Dyck(Generator):
     """Brackets that match, nested or crossing, with trees.
 
         source:dyck=2:length=6             (1 (2 2) 1) (2 2)      heads 0 1 2 1 1 5
@@ -226,6 +224,10 @@ class Dyck(RowGenerator):
         """Raise UsageError for an odd length."""
         if self.length % 2:
             raise UsageError(f"dyck: length={self.length} must be even, as brackets come in pairs", id="bad-value")
+
+    def opened(self, folders: Sequence[Path]) -> Made:
+        """Return what makes the rows: there is no file."""
+        return self.made(self.columns, rows_of(self.n), self.length)
 
     def columns(self, draws: Draws, split: str, rows: Int64) -> dict[str, pa.Array]:
         """Return words, heads and relations of some rows.

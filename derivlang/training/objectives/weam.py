@@ -24,8 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from derivlang.core.spec import param
-from derivlang.core.spec_files import Named
+from derivlang.core.spec import Named, param
 from derivlang.training.batch import Step
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
 from derivlang.training.streams.base import ALIGNERS, GOLD, Stream

@@ -38,8 +38,7 @@ import numpy as np
 
 from derivlang.align.similarity import either, itermax, sinkhorn
 from derivlang.core.errors import UsageError
-from derivlang.core.spec import param
-from derivlang.core.spec_files import Named
+from derivlang.core.spec import Named, param
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.masking import Keys, choose_masked
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, Share, masked_part

@@ -21,8 +21,7 @@ from derivlang.align.bitext import WordLists, encode_lines
 from derivlang.align.links import Links, check_range, parse_lines
 from derivlang.core.arrays import Int64, Ints, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import to_numpy
-from derivlang.core.errors import DataError
-from derivlang.core.parse_errors import parse_errors
+from derivlang.core.errors import DataError, parse_errors
 from derivlang.formats.opening import open_lines
 from derivlang.lexical.encoding import Encoded, lift_links
 from derivlang.store.shards import read_parquet

@@ -6,14 +6,13 @@ mood: glad
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.schema import Schema
 from derivlang.formats.base import Format
 from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.rows import Rows
@@ -38,7 +37,7 @@ def read(path: Path, *, encoding: str = "utf-8", limit: int | None = None) -> It
     yield Rows(path, table, np.array(lines), np.arange(len(words)))
 
 
-def write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
+def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     separator = ""
     for table in tables:
         for row in table.to_pylist():

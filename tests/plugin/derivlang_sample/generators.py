@@ -26,10 +26,9 @@ class Echo(Generator):
     words: int = param(5, "number of words to draw from", positional=True, low=1)
     n: int = rows_param()
     seed: int = seed_param()
-    words_a_row = nodes_a_row = 2
 
     def opened(self, folders: Sequence[Path]) -> Made:
-        return self.made(self, rows_of(self.n))
+        return self.made(self.columns, rows_of(self.n), words=2)
 
     def columns(self, draws: Draws, split: str, rows: Int64) -> dict[str, pa.Array]:
         first = np.zeros_like(rows)

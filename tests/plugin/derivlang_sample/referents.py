@@ -19,8 +19,7 @@ from derivlang.core.arrays import Int32, lengths_of
 from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Layer, Realignment, record_lists
-from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.base import Labels, Layer, Realignment, record_lists
 from derivlang.core.schema import Field
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivlang.core.batch import Batch
-from derivlang.core.layers.values import Values
+from derivlang.core.layers.words import Values
 from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.metrics import Metric, right_counts
