@@ -6,8 +6,8 @@
                              .derivlang/HASH16/files/                the files that the spec names
                         ──▶  take(…)  in every rank
 
-A plan may have been written by somebody else. So nothing in it is run, and a rank reads only such files
-as have the content that the plan states (`with_stamps`): a plan reaches no file whose content its author does not know.
+A plan may have been written by somebody else. So nothing in it is run, and a rank reads only files with the content that
+the plan states (`with_stamps`): a plan reaches no file whose content its author does not know.
 """
 
 from __future__ import annotations
@@ -393,9 +393,6 @@ def differences(actual: Facts, expected: Facts) -> str:
 
     expected: of this process. Facts that only one of them has differ, too.
     """
-    names = dict.fromkeys([*expected, *actual])
-    return ", ".join(
-        f"{name} {actual.get(name)} (here {expected.get(name)})"
-        for name in names
-        if actual.get(name) != expected.get(name)
-    )
+    every = dict.fromkeys([*expected, *actual])
+    names = [name for name in every if actual.get(name) != expected.get(name)]
+    return ", ".join(f"{name} {actual.get(name)} (here {expected.get(name)})" for name in names)

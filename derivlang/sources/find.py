@@ -221,7 +221,8 @@ def _language_of(files: Iterable[Path]) -> str:
 
 def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
     """Warn of raw text that is hardly English but divided as such, and of wrapped lines, in the largest file."""
-    part = max(corpus.parts, key=lambda one: one.path.stat().st_size)
+    # a link that leads nowhere is an error later
+    part = max(corpus.parts, key=lambda one: one.path.stat().st_size if one.path.exists() else 0)
     with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
         names = [side.text or "text" for side in corpus.schema.sides if side.words is None]
         few = list(tables(corpus, part, encoding=request.encoding, limit=_FEW))
