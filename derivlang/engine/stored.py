@@ -6,8 +6,8 @@
                              .derivlang/HASH16/files/                the files that the spec names
                         ──▶  take(…)  in every rank
 
-A plan may have been written by somebody else. So nothing in it is run, and a rank reads only files with the content that
-the plan states (`with_stamps`): a plan reaches no file whose content its author does not know.
+A plan may have been written by somebody else. So nothing in it is run, and a rank reads only files with the content
+that the plan states (`with_stamps`): a plan reaches no file whose content its author does not know.
 """
 
 from __future__ import annotations
