@@ -11,8 +11,7 @@ Enhanced dependencies (DEPS) connect words and empty nodes: their numbers are ma
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -21,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int64, lengths_of, offsets_of, owners, positions
+from derivlang.core.arrays import Bool, Int64, lengths_of, offsets_of, owners, positions
 from derivlang.core.arrow import filled, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Realignment
@@ -216,6 +215,7 @@ class EnhancedPart(NamedTuple):
 
 
 _NONE = EnhancedPart(0, 0, "_")  # of words without DEPS
+_numbered = lru_cache(1 << 16)(EnhancedPart)  # most are equal to others
 
 
 @lru_cache(1 << 16)  # most words have one of few texts
@@ -273,21 +273,20 @@ class EnhancedGraph:
             return self.nodes.get((self.unit[at], part.number, part.minor), -1)
         return self.begins[self.unit[at]] + part.number - 1 if part.number else -1
 
-    def reached(self) -> set[int]:
-        """Return the words and nodes that a root reaches."""
-        below = defaultdict(list)
-        new = []
+    def reached(self) -> Bool:
+        """Return bool[N + E]: which words and nodes a root reaches."""
+        links = []
+        found = np.zeros(len(self.parts), bool)
         for at, parts in enumerate(self.parts):
             for part in parts:
                 above = self.above(at, part)
                 if above >= 0:
-                    below[above].append(at)
+                    links.append((at, above))
                 elif part.rest.startswith("0:"):
-                    new.append(at)
-        found = set(new)
-        while new:
-            new = list({at for above in new for at in below[above]} - found)
-            found.update(new)
+                    found[at] = True
+        below, above = np.array(links, np.int64).reshape(-1, 2).T
+        while (new := below[found[above] & ~found[below]]).size:
+            found[new] = True
         return found
 
     def texts(self) -> list[str]:
@@ -302,16 +301,20 @@ class EnhancedGraph:
 
         `4:nsubj|8.1:conj` with word 4 at position 6, word 8 at position 2  ->  `2.1:conj|6:nsubj`
         """
-        number = {old: new for old, new in zip(came, derived.number, strict=True) if old >= 0}
-
-        def parts(at: int) -> Iterator[EnhancedPart]:
-            for part in self.parts[at]:
+        number = [-1] * (len(self.parts) + 1)  # of each in the derived graph; the last is of what is not there
+        for old, new in zip(came, derived.number, strict=True):
+            if old >= 0:
+                number[old] = new
+        moved: list[tuple[EnhancedPart, ...]] = []
+        for at in came:
+            parts = []
+            for part in self.parts[at] if at >= 0 else ():
                 if part.number == part.minor == 0:
-                    yield part
-                elif (above := self.above(at, part)) in number:
-                    yield EnhancedPart(number[above], part.minor, part.rest)
-
-        return replace(derived, parts=[tuple(parts(at)) if at >= 0 else () for at in came])
+                    parts.append(part)
+                elif (new := number[self.above(at, part)]) >= 0:
+                    parts.append(_numbered(new, part.minor, part.rest))
+            moved.append(tuple(parts))
+        return replace(derived, parts=moved)
 
     def connected(self, source: EnhancedGraph, came: list[int], head: list[int], relation: list[str]) -> EnhancedGraph:
         """Return this derived graph, so that a root reaches all that it reached in the source.
@@ -323,19 +326,23 @@ class EnhancedGraph:
 
         1 `0:root`, 2 an inserted word with the head 1 and the relation dep   ->   2 `1:dep`
         """
-        own = [EnhancedPart(h, 0, f":{name}" if h else f"0:{name}") for h, name in zip(head, relation, strict=True)]
         roots = {self.unit[at]: self.number[at] for at in reversed(range(len(head))) if head[at] == 0}
-        own += [EnhancedPart(roots.get(unit, NO_HEAD), 0, ":dep") for unit in self.unit[len(head) :]]
+
+        def own(at: int) -> EnhancedPart:
+            if at >= len(head):
+                return EnhancedPart(roots.get(self.unit[at], NO_HEAD), 0, ":dep")
+            return EnhancedPart(head[at], 0, f":{relation[at]}" if head[at] else f"0:{relation[at]}")
+
         given = {source.unit[at] for at in range(source.begins[-1]) if source.parts[at] != (_NONE,)}
         kept = source.reached()
-        needed = [at for at, old in enumerate(came) if (old in kept if old >= 0 else self.unit[at] in given)]
+        needed = [at for at, old in enumerate(came) if (kept[old] if old >= 0 else self.unit[at] in given)]
         graph = self
         for only_without in (True, False):
             reached, parts = graph.reached(), list(graph.parts)
-            for at in [at for at in needed if at not in reached]:
-                named = [part for part in parts[at] if part != _NONE]
-                is_led = own[at].number == NO_HEAD or any(part[:2] == own[at][:2] and part.number for part in named)
-                if not is_led and not (only_without and named and own[at].number):
-                    parts[at] = (*named, own[at])
+            for at in [at for at in needed if not reached[at]]:
+                named, new = [part for part in parts[at] if part != _NONE], own(at)
+                is_led = new.number == NO_HEAD or any(part[:2] == new[:2] and part.number for part in named)
+                if not is_led and not (only_without and named and new.number):
+                    parts[at] = (*named, new)
             graph = replace(graph, parts=parts)
         return graph
