@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import Ints
 from derivlang.core.errors import UsageError
+from derivlang.training import loader as loaders
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.doses import tokens_of
 from derivlang.training.languages import DERIVED, SOURCE
@@ -293,8 +294,14 @@ def test_the_number_of_pair_rows_is_that_of_one_process(share: float) -> None:
 
 
 @pytest.mark.parametrize("objective", [*EVERY, EVEN], ids=str)
-def test_steps_do_not_depend_on_where_one_begins(objective: str | Objective) -> None:
+def test_steps_do_not_depend_on_how_many_are_made_at_once(
+    objective: str | Objective, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = list(every_step(loader(objective), 0, 12))
+    for size in (1, 8 * SEQ_LEN * 5):
+        monkeypatch.setattr(loaders, "_SUBWORDS", size)
+        for ours, theirs in zip(every_step(loader(objective), 0, 12), whole, strict=True):
+            assert np.array_equal(ours, theirs)
     each = [array for step in range(12) for array in every_step(loader(objective), step, step + 1)]
     assert all(np.array_equal(a, b) for a, b in zip(each, whole, strict=True))
 

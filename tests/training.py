@@ -167,10 +167,7 @@ def loader(objective: str | Objective = "mlm", *, spec: str = "trans,inv", **opt
 def stream_rows(made: Loader, name: str, begin: int, end: int) -> tuple[SubwordRows, Keys]:
     """The rows of a loader's stream in the steps begin … end - 1, before they are masked, and their keys."""
     (one,) = (one for one in made.streams if one.stream.name == name)
-    parts = [made.numbers(one, step) for step in range(begin, end)]
-    numbers, rows = (np.concatenate(some) for some in zip(*((n, keys.rows) for n, keys in parts), strict=True))
-    keys = Keys(made.seed, rows)
-    return one.source.rows(numbers, keys), keys
+    return made._rows(one, range(begin, end))
 
 
 def network(

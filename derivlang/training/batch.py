@@ -129,12 +129,7 @@ class SubwordRows:
         """Return the rows with the text as the model's input."""
         return replace(self, input_ids=self.clean_ids)
 
-    def part(self, which: int, parts: int) -> SubwordRows:
-        """Return the which-th of `parts` nearly equal parts of the rows."""
-        first, last = (len(self.lengths) * i // parts for i in (which, which + 1))
-        return self.take(first, last)
-
-    def take(self, first: int, last: int) -> SubwordRows:
+    def take(self, first: int, last: int, totals: Totals | None = None) -> SubwordRows:
         """Return the rows first … last - 1, with positions counted from the first of them.
 
         3 rows of 4 sub-words, targets [1, 5, 9]: rows 1 … 2 have the targets [1, 5]
@@ -148,7 +143,7 @@ class SubwordRows:
             some = slice(*np.searchsorted(self.targets, (begin, end)))
             arrays["targets"] = self.targets[some] - begin
             arrays["labels"], arrays["label_language"] = self.labels[some], self.label_language[some]
-        return SubwordRows(**arrays, totals=self.totals)
+        return SubwordRows(**arrays, totals=totals or self.totals)
 
     @classmethod
     def joined(cls, parts: Sequence[SubwordRows], order: Ints) -> SubwordRows:

@@ -72,7 +72,7 @@ def doses_of(
     """
     seen, masked, translated = tokens_of(counts), counts["masked"], counts["translated"]
     paired = {kind for one in streams for kind in one.stream.pair_kinds}
-    epochs = {one.stream.name: round(one.rows_before(step) / one.source.n, 4) for one in streams}
+    epochs = {one.stream.name: round(int(one.rows_before(step, step + 1)[0]) / one.source.n, 4) for one in streams}
     used = None if entries is None else objective.entries_per_step(entries)
     doses: dict[str, float | None] = {
         "subwords_per_step": _per(sum(seen.values()), step),

@@ -5,7 +5,8 @@
     streams ──▶ numbers of the step's rows ──▶ rows ──Objective.mask──▶ Step of each process
 
 Every objective gets the same rows of a stream in the same steps. There is no generator state, so a run can resume at
-any step and on any number of processes.
+any step and on any number of processes. Several steps of a small model are made together, which reduces the cost of a
+step to almost nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from derivlang.core.arrays import Int64
+from derivlang.core.arrays import Bool, Int64, Ints, lengths_of, offsets_of, owners, positions
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import LANGUAGE, SENTENCES, TOKENS, Step, SubwordRows, Totals
 from derivlang.training.masking import Keys
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import torch
 
 Item = TypeVar("Item")
+_SUBWORDS = 1 << 15  # number of sub-words made at once
 _AHEAD = 4  # maximum number of steps that are ready before the device needs them
 
 
@@ -47,9 +49,13 @@ class OpenStream:
     size: int | Fraction
     first: int
 
-    def rows_before(self, step: int) -> int:
-        """Return the number of rows before a step. Of 2.4 rows per step: 0, 2, 4, 7, 9, 12 before the steps 0 … 5."""
-        return int(step * Fraction(self.size))
+    def rows_before(self, begin: int, end: int) -> Int64:
+        """Return int64[end - begin]: the number of rows before each of the steps begin … end - 1.
+
+        size 2.4, steps 0 … 5  ->  [0, 2, 4, 7, 9, 12]
+        """
+        size = Fraction(self.size)
+        return np.arange(begin, end) * size.numerator // size.denominator
 
 
 def open_streams(objective: Objective, prepared: Prepared) -> tuple[OpenStream, ...]:
@@ -59,6 +65,27 @@ def open_streams(objective: Objective, prepared: Prepared) -> tuple[OpenStream, 
         first = sum(ceil(one.size) for one in opened)
         opened.append(OpenStream(stream, stream.open(prepared), stream.n_rows(prepared.settings), first))
     return tuple(opened)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """The masked rows of a stream in some steps, made and counted together.
+
+    steps: n. offsets: int64[n + 1], where the rows of each begin. views: the rows by view. totals: by view, n each.
+    counts: of the first view, n.
+    """
+
+    steps: range
+    offsets: Int64
+    views: dict[str, SubwordRows]
+    totals: dict[str, list[Totals]]
+    counts: list[dict[str, int]]
+
+    def part(self, at: int, which: int, parts: int) -> dict[str, SubwordRows]:
+        """Return the which-th of `parts` micro-batches of the at-th step, by view."""
+        begin, end = self.offsets[at : at + 2].tolist()
+        first, last = (begin + (end - begin) * i // parts for i in (which, which + 1))
+        return {name: rows.take(first, last, self.totals[name][at]) for name, rows in self.views.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,8 +115,14 @@ class Loader:
         return sum(one.source.mean_subwords * float(one.size) for one in self.streams)
 
     def steps(self, first: int, last: int) -> Iterator[list[Step]]:
-        """Return the micro-batches of this process for the steps first … last - 1."""
-        return map(self._step, range(first, last))
+        """Yield the micro-batches of this process for the steps first … last - 1."""
+        per_step = sum(ceil(one.size) * one.source.length * one.stream.views for one in self.streams)
+        at_once = max(1, _SUBWORDS // per_step)
+        for begin in range(first, last, at_once):
+            steps = range(begin, min(begin + at_once, last))
+            blocks = [self._block(one, steps) for one in self.streams]
+            for step in steps:
+                yield self._step(step, blocks)
 
     def on_device(self, first: int, last: int, device: torch.device) -> Iterator[list[Step]]:
         """Yield `steps` on a device. A thread makes and sends them while an accelerator works."""
@@ -104,11 +137,29 @@ class Loader:
         for micros in self.steps(first, last):
             yield [micro.to(device) for micro in micros]
 
-    def numbers(self, one: OpenStream, step: int) -> tuple[Int64, Keys]:
-        """Return the numbers of a stream's rows in a step, and their keys."""
-        begin, end = one.rows_before(step), one.rows_before(step + 1)
-        numbers = one.source.numbers(one.stream.name, self.seed, step, begin, end)
-        return numbers, Keys.of(self.seed, step, np.arange(end - begin) + one.first)
+    def _block(self, one: OpenStream, steps: range) -> Block:
+        offsets = self._offsets(one, steps)[1]
+        views = self._masked(one, *self._rows(one, steps))
+        totals = {name: _totals(rows, offsets) for name, rows in views.items()}
+        return Block(
+            steps,
+            offsets,
+            views,
+            totals,
+            _counts(one.stream, views[one.stream.name], offsets, len(self.context.vocabulary.own)),
+        )
+
+    def _rows(self, one: OpenStream, steps: range) -> tuple[SubwordRows, Keys]:
+        begin, offsets = self._offsets(one, steps)
+        numbers = one.source.numbers(one.stream.name, self.seed, steps, begin, offsets)
+        keys = Keys.of(self.seed, np.asarray(steps)[owners(offsets)], positions(offsets) + one.first)
+        return one.source.rows(numbers, keys), keys
+
+    @staticmethod
+    def _offsets(one: OpenStream, steps: range) -> tuple[int, Int64]:
+        """Return where the rows of n steps begin in the endless list of a stream: the first, int64[n + 1] from it."""
+        cuts = one.rows_before(steps[0], steps[-1] + 2)
+        return int(cuts[0]), cuts - cuts[0]
 
     def _masked(self, one: OpenStream, rows: SubwordRows, keys: Keys) -> dict[str, SubwordRows]:
         """Return the masked rows of a stream by view."""
@@ -129,20 +180,20 @@ class Loader:
             by_name[name] = masked
         return by_name
 
-    def _step(self, number: int) -> list[Step]:
-        """Return the micro-batches of this process for a step."""
+    def _step(self, number: int, blocks: list[Block]) -> list[Step]:
+        """Return the micro-batches of this process for a step. blocks: of the streams."""
+        here = [(block, block.steps.index(number)) for block in blocks]
         counts: Counter[str] = Counter()
-        batches: dict[str, SubwordRows] = {}
-        for one in self.streams:
-            numbers, keys = self.numbers(one, number)
-            views = self._masked(one, one.source.rows(numbers, keys), keys)
-            counts.update(_counts(one.stream, views[one.stream.name], len(self.context.vocabulary.own)))
-            batches |= {name: replace(rows, totals=_totals(rows)) for name, rows in views.items()}
+        for block, at in here:
+            counts.update(block.counts[at])
         parts, first = self.accumulate * self.world, self.rank * self.accumulate
-        return [
-            Step(number, 1 / parts, {name: rows.part(which, parts) for name, rows in batches.items()}, counts)
-            for which in range(first, first + self.accumulate)
-        ]
+        micros = []
+        for which in range(first, first + self.accumulate):
+            batches: dict[str, SubwordRows] = {}
+            for block, at in here:
+                batches |= block.part(at, which, parts)
+            micros.append(Step(number, 1 / parts, batches, counts))
+        return micros
 
 
 def ahead(items: Iterator[Item], most: int) -> Iterator[Item]:
@@ -157,30 +208,52 @@ def ahead(items: Iterator[Item], most: int) -> Iterator[Item]:
         thread.shutdown(wait=False, cancel_futures=True)
 
 
-def _counts(stream: Stream, rows: SubwordRows, n_languages: int) -> dict[str, int]:
-    """Return the counts of a stream in a step.
+def _counts(stream: Stream, rows: SubwordRows, offsets: Int64, n_languages: int) -> list[dict[str, int]]:
+    """Return the counts of a stream in each of n steps. offsets: int64[n + 1], where the rows of each begin.
 
     Parts of sentences that are rows of their own count each, a pair counts once.
     """
     n_sentences = rows.sentence_ids.max(axis=1) + 1
-    counts: dict[str, int] = {}
+    counts: dict[str, list[int]] = {}
     for kind, some in stream.kinds(rows).items():
-        counts[kind + TOKENS], counts[kind + SENTENCES] = int(rows.lengths[some].sum()), int(n_sentences[some].sum())
+        counted = np.zeros(len(rows.lengths), bool)
+        counted[some] = True
+        counts[kind + TOKENS] = _sums(rows.lengths * counted, offsets)
+        counts[kind + SENTENCES] = _sums(n_sentences * counted, offsets)
     # positions whose input or label is a translation
     other = rows.label_language != rows.language.ravel()[rows.targets]
     if rows.translated is not None:
         other |= rows.translated.ravel()[rows.targets]
-    counts["masked"], counts["translated"] = len(rows.targets), int(other.sum())
+    cuts = np.searchsorted(rows.targets, offsets * rows.shape[1])
+    counts["masked"], counts["translated"] = lengths_of(cuts).tolist(), _sums(other, cuts)
     if n_languages > 2:
-        numbers = np.bincount(rows.language[rows.attention], minlength=n_languages)
-        counts |= {f"{LANGUAGE}{number}": count for number, count in enumerate(numbers.tolist())}
-    return counts
+        spoken = np.where(np.arange(rows.shape[1]) < rows.lengths[:, None], rows.language, n_languages)
+        keys = spoken + (n_languages + 1) * owners(offsets)[:, None].astype(np.int64)
+        numbers = np.bincount(keys.ravel(), minlength=(n_languages + 1) * (len(offsets) - 1))
+        by_language = numbers.reshape(-1, n_languages + 1).T[:n_languages]
+        counts |= {f"{LANGUAGE}{number}": of.tolist() for number, of in enumerate(by_language)}
+    return [{name: of[at] for name, of in counts.items()} for at in range(len(offsets) - 1)]
 
 
-def _totals(rows: SubwordRows) -> Totals:
-    """Return the numbers of the rows of a step."""
-    others, links, linked = int((rows.label_language > 0).sum()), 0, 0
+def _totals(rows: SubwordRows, offsets: Int64) -> list[Totals]:
+    """Return the numbers of each step. offsets: int64[n + 1], where the rows of each of n steps begin."""
+    begins = offsets * rows.shape[1]
+    cuts = np.searchsorted(rows.targets, begins)
+    by_language = zip(*(_sums((rows.label_language > 0) == other, cuts) for other in (False, True)), strict=True)
+    links = linked = [0] * (len(offsets) - 1)
     if rows.links is not None:
-        links, linked = rows.links.shape[1], int(np.isin(rows.targets, rows.links[0]).sum())
-    n_masked = len(rows.targets)
-    return Totals(len(rows.lengths), n_masked, (n_masked - others, others), links, linked)
+        has_link = np.zeros(rows.clean_ids.size, bool)
+        has_link[rows.links[0]] = True
+        links = lengths_of(np.searchsorted(rows.links[0], begins)).tolist()
+        linked = _sums(has_link[rows.targets], cuts)
+    numbers = lengths_of(offsets).tolist(), lengths_of(cuts).tolist(), by_language, links, linked
+    return [Totals(*of_step) for of_step in zip(*numbers, strict=True)]
+
+
+def _sums(values: Ints | Bool, cuts: Int64) -> list[int]:
+    """Return the sum of each part of some values.
+
+    values [5, 1, 2], cuts [0, 2, 2, 3]  ->  [6, 0, 2]
+    """
+    sums: list[int] = lengths_of(offsets_of(values)[cuts]).tolist()
+    return sums

@@ -284,8 +284,8 @@ class EnhancedGraph:
                     links.append((at, above))
                 elif part.rest.startswith("0:"):
                     found[at] = True
-        below, above = np.array(links, np.int64).reshape(-1, 2).T
-        while (new := below[found[above] & ~found[below]]).size:
+        below, parents = np.array(links, np.int64).reshape(-1, 2).T
+        while (new := below[found[parents] & ~found[below]]).size:
             found[new] = True
         return found
 

@@ -33,12 +33,12 @@ class RowSource(ABC):
     length: int
     mean_subwords: float
 
-    def numbers(self, name: str, seed: int, step: int, begin: int, end: int) -> Int64:
-        """Return the numbers of the rows of a step.
+    def numbers(self, name: str, seed: int, steps: range, begin: int, offsets: Int64) -> Int64:
+        """Return the numbers of the rows of some steps.
 
-        name: of the stream. begin, end: number of rows before the step, and before the next one.
+        name: of the stream. begin: number of rows before these steps. offsets: int64[n + 1], where each step begins.
         """
-        return row_numbers(name, seed, self.n, begin, end)
+        return row_numbers(name, seed, self.n, begin, begin + int(offsets[-1]))
 
     @abstractmethod
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
@@ -119,7 +119,7 @@ class Stream(ABC):
     def kinds(self, rows: SubwordRows) -> Mapping[str, Any]:
         """Return which of some rows, as bool[B] or a slice of all, are counted under which name.
 
-        By default all are counted under the stream's name.
+        By default all are counted under the stream's name. The rows may be of several steps.
         """
         return {self.name: slice(None)}
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, Ints, offsets_of
+from derivlang.core.arrays import Int64, Ints, offsets_of, positions
 from derivlang.core.errors import DataError
 from derivlang.core.keys import draw, text_key
 from derivlang.training.batch import SubwordRows
@@ -58,19 +58,19 @@ class PackedRows(RowSource):
         if self.phases:
             self.mean_subwords = float(np.array(filled) / np.diff(self.bounds) @ np.array(self.phases[0][1], float))
 
-    def numbers(self, name: str, seed: int, step: int, begin: int, end: int) -> Int64:
-        """Return the rows of a step. With shares, each language has an endless list of its own rows."""
+    def numbers(self, name: str, seed: int, steps: range, begin: int, offsets: Int64) -> Int64:
+        """Return the rows of some steps. With shares, each language has an endless list of its own rows."""
         if not self.phases:
-            return super().numbers(name, seed, step, begin, end)
-        given = rows_before(self.phases, end - begin, step + 1)[step:]
-        language = np.repeat(np.arange(len(self.asked)), given[1] - given[0])
+            return super().numbers(name, seed, steps, begin, offsets)
+        given = rows_before(self.phases, int(offsets[1]), steps[-1] + 1)[steps[0] :]
+        step = np.repeat(steps, np.diff(offsets))
+        language = np.repeat(np.tile(np.arange(len(self.asked)), len(steps)), np.diff(given, axis=0).ravel())
         # mixed, so that every micro-batch may have all languages
-        places = np.arange(len(language))
-        mixed = draw(text_key(f"languages|seed={seed}"), np.full(len(places), step, np.uint64), places)
-        language = language[np.argsort(mixed, kind="stable")]
+        mixed = draw(text_key(f"languages|seed={seed}"), step.astype(np.uint64), positions(offsets))
+        language = language[np.lexsort((mixed, step))]
         out = np.empty(len(language), np.int64)
         for number, one in enumerate(self.asked):
-            first, last = given[:, number].tolist()
+            first, last = given[[0, -1], number].tolist()
             if last > first:
                 rows = row_numbers(f"{name}|{one.name}", seed, int(np.diff(self.bounds)[number]), first, last)
                 out[language == number] = self.bounds[number] + rows
