@@ -94,6 +94,14 @@ def test_weights_without_a_share_of_pairs_are_refused(name: str, tmp_path: Path)
         trained(tmp_path / "run", name)
 
 
+def test_a_resumed_run_keeps_its_language_ids(tmp_path: Path) -> None:
+    words = "--source demo --t trans,inv --vocab-size 300 --objective dict-mlm".split()
+    given = ["pretrain", *words, "-o", tmp_path / "run"]
+    run(*given, "--steps", 4, "--no-language-ids")
+    assert "already complete" in run(*given, "--steps", 4, "--resume").err
+    assert "language_ids is false, not true" in run(*given, "--steps", 4, "--resume", "--language-ids", code=1).err
+
+
 def test_embeddings_that_nothing_trains(tmp_path: Path) -> None:
     """Without them align-mlm is mlm, weights and all."""
     with pytest.raises(UsageError, match="align-mlm aligns the embeddings, and these are not trained") as error:

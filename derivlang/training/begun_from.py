@@ -12,6 +12,7 @@ read by `init_weights.py`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,13 +29,15 @@ from derivlang.training.settings import RunPaths, TrainingSettings
 INIT = "--init"
 
 
-def with_tokenizer(paths: RunPaths, settings: TrainingSettings) -> RunPaths:
+def with_tokenizer(paths: RunPaths, settings: TrainingSettings, before: Mapping[str, Any] | None) -> RunPaths:
     """Return the paths with the tokenizer of the run to begin from, whose embeddings belong to it.
 
-    Raise StoreError if there is no such run.
+    before: the record of a resumed run, which has a copy. Raise StoreError if there is no such run.
     """
     if paths.init is None or paths.tokenizer is not None or settings.embeddings == "new":
         return paths
+    if before is not None:
+        return replace(paths, tokenizer=paths.run / TOKENIZER)
     elsewhere = checkpoint_folder(paths.init)
     return replace(paths, tokenizer=elsewhere or model_of(paths.init)[0] / TOKENIZER)
 

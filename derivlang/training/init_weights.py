@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import Twin
@@ -37,11 +37,14 @@ from derivlang.training.settings import RunPaths, TrainingSettings
 _EMBEDDINGS = "--embeddings"
 
 
-def init_of(paths: RunPaths, settings: TrainingSettings, *, causal: bool) -> dict[str, Any] | None:
+def init_of(
+    paths: RunPaths, settings: TrainingSettings, before: Mapping[str, Any] | None, *, causal: bool
+) -> dict[str, Any] | None:
     """Return what a run begins from, for run.json: {"run": as given, "weights": hash of its model}; None: a new model.
 
-    A checkpoint that was trained elsewhere is tried at once. causal: whether the objective needs a causal model. Raise
-    UsageError if there is nothing to take the embeddings from, StoreError if there is no such model.
+    A checkpoint that was trained elsewhere is tried at once. before: the record of a run to resume, which suffices.
+    causal: whether the objective needs a causal model. Raise UsageError if there is nothing to take the embeddings
+    from, StoreError if there is no such model.
     """
     run, how = paths.init, settings.embeddings
     if run is None:
@@ -50,6 +53,9 @@ def init_of(paths: RunPaths, settings: TrainingSettings, *, causal: bool) -> dic
                 "there is no run to take the embeddings from", where=_EMBEDDINGS, fix="give --init RUN", id="usage"
             )
         return None
+    if before is not None and (before.get("init") or {}).get("run") == run:
+        facts: dict[str, Any] = before["init"]
+        return facts
     elsewhere = checkpoint_folder(run)
     if elsewhere is not None:
         lm = load_model(elsewhere, causal=causal)
@@ -69,6 +75,13 @@ def init_model(
     """
     elsewhere = checkpoint_folder(facts["run"])
     run, path = (None, elsewhere) if elsewhere is not None else model_of(facts["run"])
+    if checkpoint.hash_of_weights(path) != facts["weights"]:
+        raise StoreError(
+            "has other weights than when this run began",
+            where=str(path),
+            fix="restore it, or use --force",
+            id="other-run",
+        )
     how = settings.embeddings
     if how != "new":
         _check_tokenizers(run or path, languages)

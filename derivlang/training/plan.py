@@ -82,8 +82,12 @@ def plan_of(
     they name.
     """
     before = run_folder.read(out) if resume and (out / run_folder.RUN).exists() else None
+    # The run that it began from, which may be gone, may have had the language of each position.
+    recorded = (before or {}).get("settings", {}).get("language_ids")
+    if options.get("language_ids") is None and isinstance(recorded, bool):
+        settings = replace(settings, language_ids=recorded)
     paths = RunPaths(run=out, parser=options.get("parser"), parses=options.get("parses"), **given(RunPaths, options))
-    _check_size(options["vocab_size"], with_tokenizer(paths, settings).tokenizer)
+    _check_size(options["vocab_size"], with_tokenizer(paths, settings, before).tokenizer)
     plan = RunPlan(settings, model_config, request, paths, session, resume, force, before)
     # The cells of a study, which give factors, share settings: nothing is said of these.
     for one in declared(TrainingSettings).values() if not options["factor"] else ():

@@ -111,7 +111,6 @@ class RunInputs:
             fix=f"give the same command as before, or another folder{also}",
             id="other-run",
             words={
-                "init_weights": "the model that it begins from has other weights",
                 "data": "its encoded text is another one",
                 "derived_data": "the encoded text of its derived language is another one",
                 "streams": "its sentence pairs are others",
@@ -220,7 +219,6 @@ def _compared(record: Mapping[str, Any]) -> dict[str, Any]:
         **record["settings"],
         **(record.get("unread") or {}),
         "init": (record.get("init") or {}).get("run"),
-        "init_weights": (record.get("init") or {}).get("weights"),
         "data": record.get("data"),
         "derived_data": record.get("derived_data"),
         "dictionary": dictionary.get("sha256"),

@@ -69,6 +69,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
         with ranks.main_process_first():
             # Data. Nothing is written to the run's folder before every check has passed.
             before = run_folder.record_to_resume(run, **going) if main else run_folder.read(run)
+            plan = replace(plan, before=before)
             check_settings_fit(plan.settings, plan.objective, plan.model_config)
             check_texts(plan.settings, plan.objective, plan.paths.pairs)
             if main and before is not None:  # a file that is missing is written again
@@ -131,7 +132,7 @@ def _held(plan: RunPlan) -> Iterator[None]:
 def _data(plan: RunPlan) -> RunInputs:
     """Return what the model depends on. Raise DerivlangError if a stream lacks something."""
     settings, paths, objective = plan.settings, plan.paths, plan.objective
-    init = init_of(paths, settings, causal=objective.causal)
+    init = init_of(paths, settings, plan.before, causal=objective.causal)
     prepared = prepare(plan)
     check_dictionary(prepared, objective)
     streams = open_streams(objective, prepared)
@@ -162,7 +163,7 @@ def prepare(plan: RunPlan) -> Prepared:
     Raise DerivlangError if they cannot be made, or if existing ones do not fit.
     """
     settings, objective = plan.settings, plan.objective
-    paths = with_tokenizer(plan.paths, settings)
+    paths = with_tokenizer(plan.paths, settings, plan.before)
     if plan.request is None:
         return prepare_pairs(settings, paths)
     check_languages(settings, paths.tokenizer, objective)
