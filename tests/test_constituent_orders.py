@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.batch import Batch
+from derivlang.core.brackets import Constituents
 from derivlang.core.errors import DataError, LayerError, UsageError
 from derivlang.core.layers.base import Labels
-from derivlang.core.layers.constituents import PARSE, Constituents, ConstituentTrees
+from derivlang.core.layers.constituents import PARSE, ConstituentTrees
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.schema import Field
 from derivlang.pipeline import Pipeline

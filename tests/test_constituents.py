@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import offsets_of
 from derivlang.core.batch import Batch, realign
+from derivlang.core.brackets import BracketFault, read_brackets
 from derivlang.core.errors import DataError, LayerError
+from derivlang.core.keys import string_buffers
 from derivlang.core.layers.base import Labels
-from derivlang.core.layers.constituents import PARSE, BracketFault, ConstituentTrees, read_brackets
+from derivlang.core.layers.constituents import PARSE, ConstituentTrees
 from derivlang.core.order import Order
 from derivlang.core.schema import Field
 from derivlang.display.rows import pieces_of
@@ -144,22 +146,26 @@ def test_the_derived_tree_is_the_one_of_the_definition(
 
 def test_many_trees_are_read_as_each_by_itself() -> None:
     texts = ["(S (NP big Ann) (VP sleeps))", "", "(X a) b ( (Y c) () (Z))", "(ROOT (S (S no)))", "one two"] * 3000
-    found, leaves, offsets = read_brackets(texts)
-    names, words = found.names.to_pylist(), leaves.to_pylist()
-    first = np.searchsorted(found.start, offsets)
+    letters, offsets = string_buffers(pa.array(texts))
+    read = read_brackets(letters, offsets)
+    assert not isinstance(read, BracketFault)
+    found, leaves = read
+    names, words = found.names.to_pylist(), leaves.words().to_pylist()
+    first = np.searchsorted(found.start, leaves.offsets)
     for row in range(0, len(texts), 997):
-        one, own, _ = read_brackets(texts[row : row + 1])
-        begin, inside = int(offsets[row]), slice(int(first[row]), int(first[row + 1]))
-        assert words[begin : int(offsets[row + 1])] == own.to_pylist()
-        assert [names[label] for label in found.label[inside]] == one.names.take(pa.array(one.label)).to_pylist()
-        assert (found.start[inside] - begin).tolist() == one.start.tolist()
-        assert (found.end[inside] - begin).tolist() == one.end.tolist()
+        one = read_brackets(*string_buffers(pa.array(texts[row : row + 1])))
+        assert not isinstance(one, BracketFault)
+        begin, inside = int(leaves.offsets[row]), slice(int(first[row]), int(first[row + 1]))
+        assert words[begin : int(leaves.offsets[row + 1])] == one[1].words().to_pylist()
+        assert [names[label] for label in found.label[inside]] == one[0].names.take(pa.array(one[0].label)).to_pylist()
+        assert (found.start[inside] - begin).tolist() == one[0].start.tolist()
+        assert (found.end[inside] - begin).tolist() == one[0].end.tolist()
         parents = found.parent[inside]
-        assert np.where(parents < 0, -1, parents - inside.start).tolist() == one.parent.tolist()
+        assert np.where(parents < 0, -1, parents - inside.start).tolist() == one[0].parent.tolist()
     texts[11_111] = "(S (NP a)"
-    with pytest.raises(BracketFault) as caught:
-        read_brackets(texts)
-    assert (caught.value.row, caught.value.at) == (11_111, 0)
+    fault = read_brackets(*string_buffers(pa.array(texts)))
+    assert isinstance(fault, BracketFault)
+    assert (fault.row, fault.byte) == (11_111, len("".join(texts[:11_111])))
 
 
 @laws
@@ -195,7 +201,7 @@ def test_an_inserted_word_belongs_to_what_holds_both_of_its_neighbours() -> None
 
 
 @pytest.mark.parametrize(
-    ("texts", "row", "at", "what"),
+    ("texts", "row", "byte", "what"),
     [
         (["(S a)", "(S (NP a)", "(S b)"], 1, 0, "never closes"),
         (["(S a) (S (NP b)"], 0, 6, "never closes"),
@@ -204,10 +210,11 @@ def test_an_inserted_word_belongs_to_what_holds_both_of_its_neighbours() -> None
         (["", ") (S a)"], 1, 0, "none is open"),
     ],
 )
-def test_brackets_that_do_not_match(texts: list[str], row: int, at: int, what: str) -> None:
-    with pytest.raises(BracketFault, match=what) as caught:
-        read_brackets(texts)
-    assert (caught.value.row, caught.value.at) == (row, at)
+def test_brackets_that_do_not_match(texts: list[str], row: int, byte: int, what: str) -> None:
+    fault = read_brackets(*string_buffers(pa.array(texts)))
+    assert isinstance(fault, BracketFault)
+    assert (fault.row, fault.byte - sum(map(len, texts[:row]))) == (row, byte)
+    assert what in fault.what
 
 
 @pytest.mark.parametrize(

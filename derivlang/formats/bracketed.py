@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress, pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,10 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int64, lengths_of, offsets_of
-from derivlang.core.arrow import list_array, scalar, string_array, to_arrow, to_numpy
+from derivlang.core.arrays import Int64, UInt8, lengths_of, offsets_of
+from derivlang.core.arrow import list_array, scalar, to_arrow, to_numpy
+from derivlang.core.brackets import BracketFault, Constituents, Leaves, depths, read_brackets, write_brackets
 from derivlang.core.errors import DataError
-from derivlang.core.layers.constituents import PARSE, BracketFault, Constituents, read_brackets, write_brackets
+from derivlang.core.keys import string_buffers, strings_from
+from derivlang.core.layers.constituents import PARSE
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.opening import empty_file, open_lines
@@ -36,8 +37,6 @@ _BLOCK = 1 << 20  # characters read at once
 _TRACE = "-NONE-"
 # Words that are bare brackets, under a label that says so -> as they should be written.
 _BARE = re.compile(r"\((?:\(|-LRB-) \(\)|\((?:\)|-RRB-) \)\)")
-_PART = re.compile(rf"{_BARE.pattern}|[()]|[^()\t\n\v\f\r ]+")  # a bare bracket with its label is one
-_WHITE = re.compile(r"[\t\n\v\f\r ]+")
 _WRITTEN = {"(": "(-LRB- -LRB-)", ")": "(-RRB- -RRB-)"}
 _ESCAPES = {
     **{f"-{name}-": sign for name, sign in zip(("LRB", "RRB", "LSB", "RSB", "LCB", "RCB"), "()[]{}", strict=True)},
@@ -83,10 +82,14 @@ def write_trees(trees: Iterable[pa.Array], out: BinaryIO) -> int:
     """
     unread = 0
     for some in trees:
-        for tree in some.to_pylist():
-            is_read = tree.startswith("(")
-            unread += not is_read
-            out.write((f"( {tree} )\n" if is_read and len(list(_outermost(tree))) > 1 else f"{tree}\n").encode())
+        letters, offsets = string_buffers(some)
+        depth, is_text = depths(letters)
+        top = (depth == 1) & (letters == ord("(")) | is_text & (depth == 0)
+        several = np.diff(offsets_of(top)[offsets]) > 1
+        begins = to_numpy(pc.starts_with(some, "("))
+        unread += int((~begins).sum())
+        rows = zip(some.to_pylist(), (several & begins).tolist(), strict=True)
+        out.write("".join(f"( {tree} )\n" if wrap else f"{tree}\n" for tree, wrap in rows).encode())
     return unread
 
 
@@ -110,63 +113,64 @@ def _blocks(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
 
 def _rows(path: Path, line: int, text: str, first: int) -> Rows | None:
     """Return the rows of a stretch of trees, None if it is empty. line: the number of its first line."""
-    outermost = list(_outermost(text))
-    opens = [part.start() for part in outermost]
-    bounds = [0, *opens[1:], len(text)]
-    given = [text[begin:end] for begin, end in pairwise(bounds)]
-    trees = [_BARE.sub(_written, tree) for tree in given]
-    lines = line + offsets_of(np.array([tree.count("\n") for tree in given]))  # where each begins
+    letters, at, more = _with_escapes(text)
+    depth, is_text = depths(letters)
 
-    def fail(tree: int, at: int, what: str, fix: str, id: str = "brackets") -> DataError:
-        at = lines[tree] + trees[tree].count("\n", 0, at)
+    def fail(byte: int, what: str, fix: str, id: str = "brackets") -> DataError:
+        at = line + int(np.count_nonzero(letters[:byte] == ord("\n")))
         return DataError(what, where=f"{path}:{at}", fix=fix, id=id)
 
-    for tree, part in enumerate(outermost):
-        if part[0][0] != "(":
-            at = part.start() - bounds[tree]
-            word = _WHITE.split(_BARE.sub(_written, text[part.start() :]), 1)[0][:30]
-            raise fail(tree, at, f"{word!r} stands outside of brackets", "write trees as (S (NP Ann) (VP sleeps))")
-    try:
-        found, words, sizes = _plain(*read_brackets(trees))
-    except BracketFault as fault:
-        raise fail(fault.row, fault.at, str(fault), "correct the tree, or remove it") from None
-    if not opens:
+    opens = np.flatnonzero((depth == 1) & (letters == ord("(")))
+    outside = np.flatnonzero(is_text & (depth == 0))[:1]
+    # A text of brackets that match has no word outside of them unless it comes before a bracket that closes nothing.
+    if len(outside) and (depth[: outside[0]] >= 0).all():
+        word = letters[outside[0] :].tobytes().split(maxsplit=1)[0].decode(errors="replace")[:30]
+        raise fail(int(outside[0]), f"{word!r} stands outside of brackets", "write trees as (S (NP Ann) (VP sleeps))")
+    offsets = np.concatenate([[0], opens[1:], [len(letters)]]).astype(np.int64)
+    read = read_brackets(letters, offsets)
+    if isinstance(read, BracketFault):
+        raise fail(read.byte, read.what, "correct the tree, or remove it")
+    if not len(opens):
         return None
-    lines[0] += text.count("\n", 0, opens[0])
+    found, words, sizes = _plain(*read)
+    lines = line + np.searchsorted(np.flatnonzero(letters == ord("\n")), opens)
     if len(without := np.flatnonzero(lengths_of(sizes) == 0)):
-        raise fail(int(without[0]), 0, "a tree without words", "remove it", "tree-words")
+        raise fail(int(opens[without[0]]), "a tree without words", "remove it", "tree-words")
     texts = write_brackets(found, to_numpy(words.indices).astype(np.int32), words.dictionary, sizes)
-    differs = np.array([text != f"{tree}\n" for text, tree in zip(given, texts.to_pylist(), strict=True)])
+    given = strings_from(np.frombuffer(text.encode(), np.uint8), offsets - more[np.searchsorted(at, offsets)])
+    differs = pc.not_equal(pc.binary_join_element_wise(texts, scalar("\n"), scalar("")), given)
     table = pa.table(
         {
             "tokens": list_array(sizes, words.dictionary_decode()),
             PARSE: texts,
-            BRACKETED: list_array(offsets_of(differs), string_array(compress(given, differs))),
+            BRACKETED: list_array(offsets_of(to_numpy(differs)), given.filter(differs)),
         }
     )
-    return Rows.of_documents(path, table, lines[:-1], first)
+    return Rows.of_documents(path, table, lines.astype(np.int64), first)
 
 
-def _outermost(text: str) -> Iterator[re.Match[str]]:
-    """Yield the brackets and words of a text that stand in no bracket, up to a bracket that closes nothing."""
-    depth = 0
-    for part in _PART.finditer(text):
-        depth -= part[0] == ")"
-        if depth < 0:
-            return
-        if depth == 0 and part[0] != ")":
-            yield part
-        depth += part[0] == "("
+def _with_escapes(text: str) -> tuple[UInt8, Int64, Int64]:
+    """Return a text whose bare brackets are words of trees, in UTF-8, and how much longer it is.
+
+    Returns uint8[B]; int64[K], the first byte of each of K replacements; int64[K + 1], the bytes that the first 0 … K
+    of them add.
+
+    (( ()   ->   (-LRB- -LRB-), [0], [0, 8]
+    """
+    parts: list[bytes] = []
+    at, more, size, end = [], [0], 0, 0
+    for bare in _BARE.finditer(text) if " ()" in text or " ))" in text else ():
+        parts += [text[end : bare.start()].encode(), _WRITTEN[bare[0][-2]].encode()]
+        at.append(size + len(parts[-2]))
+        more.append(more[-1] + len(parts[-1]) - len(bare[0]))
+        size, end = at[-1] + len(parts[-1]), bare.end()
+    letters = np.frombuffer(b"".join([*parts, text[end:].encode()]), np.uint8)
+    return letters, np.array(at, np.int64), np.array(more, np.int64)
 
 
-def _written(bare: re.Match[str]) -> str:
-    """Return a word that is a bare bracket as it should be written."""
-    return _WRITTEN[bare[0][-2]]
-
-
-def _plain(found: Constituents, leaves: pa.Array, offsets: Int64) -> tuple[Constituents, pa.Array, Int64]:
+def _plain(found: Constituents, leaves: Leaves) -> tuple[Constituents, pa.Array, Int64]:
     """Return the trees without traces, their words as text, as codes into types, and the offsets of their words."""
-    encoded = leaves.dictionary_encode()
+    encoded = leaves.words().dictionary_encode()
     types = encoded.dictionary
     for written, sign in _ESCAPES.items():
         types = pc.replace_substring(types, written, sign)
@@ -174,8 +178,8 @@ def _plain(found: Constituents, leaves: pa.Array, offsets: Int64) -> tuple[Const
     traces = np.array([name == _TRACE for name in found.names.to_pylist()], bool)
     kept = ~np.append(traces[found.label], False)[found.holders(len(words))]
     if kept.all():
-        return found, words, offsets
-    return found.over(kept), words.take(to_arrow(np.flatnonzero(kept))), offsets_of(kept)[offsets]
+        return found, words, leaves.offsets
+    return found.over(kept), words.take(to_arrow(np.flatnonzero(kept))), offsets_of(kept)[leaves.offsets]
 
 
 def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:

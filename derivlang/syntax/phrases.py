@@ -19,8 +19,9 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, offsets_of
 from derivlang.core.batch import Batch
+from derivlang.core.brackets import Constituents
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.constituents import PARSE, Constituents, ConstituentTrees
+from derivlang.core.layers.constituents import PARSE, ConstituentTrees
 from derivlang.core.order import Order
 from derivlang.syntax.forest import Forest, merged
 from derivlang.syntax.layout import Listing, Members, Sizes, lay_out, list_families

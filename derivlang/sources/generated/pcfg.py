@@ -25,9 +25,10 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Float64, Int64, UInt64, expand_ranges, lengths_of, offsets_of, positions
 from derivlang.core.arrow import list_array, string_array
+from derivlang.core.brackets import escaped
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import GOLDEN, Draws, fractions, mix
-from derivlang.core.layers.constituents import PARSE, escaped
+from derivlang.core.layers.constituents import PARSE
 from derivlang.core.schema import Field
 from derivlang.core.spec import Named, param
 from derivlang.formats.pcfg_file import Rule, check_switches, grammar_path, grammars, read_rules
