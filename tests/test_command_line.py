@@ -73,7 +73,7 @@ def sample(parameter: click.Parameter) -> str:
         return "trans,inv"
     if isinstance(parameter.type, click.Choice):
         return str(parameter.type.choices[0])
-    return "no-such-thing"
+    return "1" if isinstance(parameter.type, WholeNumber) else "no-such-thing"
 
 
 def cases() -> Iterator[object]:

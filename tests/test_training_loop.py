@@ -1144,9 +1144,9 @@ def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
     prints.add(fingerprint(wanted, ModelConfig.read(model_file("bert")), pair()))
     prints.add(fingerprint(wanted, model_config, pair(coverage="50")))
     prints.add(fingerprint(wanted, model_config, pair("trans,perm")))
-    for facts in ({"weights": "1"}, {"weights": "2"}, {"weights": "1", "embeddings": "3"}):
-        prints.add(fingerprint(wanted, model_config, pair(), init={"run": "a", **facts}))
-    assert len(prints) == len(other) + 7
+    for weights in ("1", "2"):
+        prints.add(fingerprint(wanted, model_config, pair(), init={"run": "a", "weights": weights}))
+    assert len(prints) == len(other) + 6
     again = fingerprint(wanted, model_config, pair(), init={"run": "elsewhere", "weights": "1"})
     assert again in prints
 
