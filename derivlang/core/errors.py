@@ -157,8 +157,10 @@ def parse_errors(
 def causes(caught: BaseException) -> Iterator[BaseException]:
     """Yield an exception and its causes."""
     at: BaseException | None = caught
-    while at is not None:
+    seen: list[BaseException] = []
+    while at is not None and at not in seen:  # `raise e from e` is its own cause
         yield at
+        seen.append(at)
         at = at.__cause__ or at.__context__
 
 

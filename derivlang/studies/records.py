@@ -62,9 +62,10 @@ def write_study(study: StudyFile, place: Place) -> None:
 
 def is_done(step: PlannedCommand, place: Place) -> bool:
     """Return whether a cell's step is done, by its record; starting its command to find out would take longer."""
-    before, now = _json(_path(step, place)), _record(step, place)
-    # Files that only one of the two records knows may be away.
-    return {**before, "files": None} == {**now, "files": None} and _changed(before, now["files"]) is None
+    before, now = _json(_path(step, place)), _made(step.arguments[0], place.out / step.run)
+    same = {**before, "files": None} == {**now, "options": step.facts, "files": None}
+    # Files that only one of the two records knows may be away. They are hashed last: they may be large.
+    return same and _changed(before, _files(step.options, place)) is None
 
 
 def replaces(step: PlannedCommand, place: Place) -> bool:
