@@ -1144,8 +1144,8 @@ def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
     prints.add(fingerprint(wanted, ModelConfig.read(model_file("bert")), pair()))
     prints.add(fingerprint(wanted, model_config, pair(coverage="50")))
     prints.add(fingerprint(wanted, model_config, pair("trans,perm")))
-    for weights in ("1", "2"):
-        prints.add(fingerprint(wanted, model_config, pair(), init={"run": "a", "weights": weights}))
+    for one in ("1", "2"):
+        prints.add(fingerprint(wanted, model_config, pair(), init={"run": "a", "weights": one}))
     assert len(prints) == len(other) + 6
     again = fingerprint(wanted, model_config, pair(), init={"run": "elsewhere", "weights": "1"})
     assert again in prints
