@@ -23,6 +23,7 @@ from derivlang.core.from_table import to_batch
 from derivlang.core.gaps import Gaps
 from derivlang.core.layers.answers import ANSWERS, Answers
 from derivlang.core.layers.base import Layer, Realignment
+from derivlang.core.layers.deps import Deps, read_deps
 from derivlang.core.layers.misc import Misc
 from derivlang.core.layers.nodes import NODES, Nodes
 from derivlang.core.layers.spans import Spans
@@ -390,6 +391,13 @@ def is_tree(head: list[int]) -> bool:
     return sum(h == 0 for h in head) == (1 if head else 0) and all(depth(word) >= 0 for word in range(len(head)))
 
 
+def deps_of(texts: pa.Array, n_words: int) -> Deps:
+    """DEPS of words of sentences of n words."""
+    deps = read_deps(texts, np.full(len(texts), n_words))
+    assert isinstance(deps, Deps)
+    return deps
+
+
 def tree_batch(rows: list[list[str]], seed: int) -> tuple[Batch, list[dict[str, Any]]]:
     """Units with random trees, multiword tokens, empty nodes, enhanced dependencies."""
     rng = random.Random(seed)
@@ -402,7 +410,7 @@ def tree_batch(rows: list[list[str]], seed: int) -> tuple[Batch, list[dict[str, 
     tree = Tree(
         np.array(flat("head"), np.int32),
         Words.of("deprel", pa.array(flat("deprel"), pa.string()), filler="dep"),
-        Words.of("deps", string_array(flat("deps")), "_"),
+        deps_of(string_array(flat("deps")), len(flat("deps"))),
         Nodes.read(pa.array([s["mwt"] for s in sentences], NODES), offsets, "-"),
         Nodes.read(pa.array([s["empty_nodes"] for s in sentences], NODES), offsets, "."),
     )
@@ -573,7 +581,7 @@ def test_an_inserted_word_hangs_under_the_word_that_it_marks() -> None:
     deprel = Words.of("deprel", pa.array(["nsubj", "root", "obj"]), filler="dep")
     batch = batch_of(
         [["a", "b", "c"]],
-        layers={"head": Tree(head, deprel, Words.of("deps", string_array(["2:nsubj", "0:root", "1:x|2:obj"]), "_"))},
+        layers={"head": Tree(head, deprel, deps_of(string_array(["2:nsubj", "0:root", "1:x|2:obj"]), 3))},
     )
     out = Pipeline((Mark(word=3), Pipeline.parse("inv").transforms[0])).derive(batch, Lexicon()).derived
     assert sentence_lists(out) == [["c", "🅁", "b", "a"]]

@@ -25,9 +25,10 @@ from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Labels, Layer, Realignment, record_lists
+from derivlang.core.layers.deps import NO_DEPS, Deps, EmptyNodes, Graph, connected, read_deps
 from derivlang.core.layers.misc import Misc
-from derivlang.core.layers.nodes import NODES, EnhancedGraph, Nodes, check_references, move_empty, move_ranges
-from derivlang.core.layers.words import Words, strings_of
+from derivlang.core.layers.nodes import NODES, Nodes, move_empty, move_ranges, stray
+from derivlang.core.layers.words import Words
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field
 from derivlang.core.trees import NO_HEAD, first_fault
@@ -74,7 +75,7 @@ class Tree(Layer):
 
     head: Int32
     deprel: Words
-    deps: Words | None = None
+    deps: Deps | None = None
     mwt: Nodes | None = None
     empty: Nodes | None = None
     lexical: bool = False
@@ -124,28 +125,19 @@ class Tree(Layer):
     def realign(self, move: Realignment) -> Self:
         """Return the trees in the derived order. Counts dissolved multiword tokens and dropped empty nodes."""
         head, deprel = self._moved(move)
+        empty, went = (None, None) if self.empty is None else move_empty(self.empty, move)
+        deps = None if self.deps is None else self.deps.moved(move.order.index, move.derived_unit_of, move, went)
         mwt = None if self.mwt is None else move_ranges(self.mwt, move)
-        empty, deps = self._moved_graph(move, head, deprel)
+        if self.deps is not None and deps is not None and not move.order.is_permutation:
+            places = None if self.empty is None else self.empty.positions(move.source.unit_words)
+            source = _graph(self.deps, self.empty, places)
+            relation = deprel.values.take(to_arrow(deprel.codes))
+            deps, of_nodes = connected(source, _graph(deps, empty, went), move, head, relation)
+            texts = of_nodes.strings().dictionary_decode()
+            empty = empty and replace(empty, fields={**empty.fields, "deps": texts})
         if self.lexical and move.labels.steps:
             empty, mwt = (None if nodes is None else nodes.under(move.labels) for nodes in (empty, mwt))
         return replace(self, head=head, deprel=deprel, deps=deps, mwt=mwt, empty=empty)
-
-    def _moved_graph(self, move: Realignment, head: Int32, deprel: Words) -> tuple[Nodes | None, Words | None]:
-        """Return the empty nodes and the DEPS in the derived order. head, deprel: of the derived words."""
-        if self.deps is None and self.empty is None:
-            return None, None
-        n_words, n_derived = move.order.n_source, move.order.n_derived
-        empty, which = (None, np.zeros(0, np.int64)) if self.empty is None else move_empty(self.empty, move)
-        texts = ["_"] * n_words if self.deps is None else strings_of(self.deps).tolist()
-        texts += [] if self.empty is None else self.empty.fields["deps"].to_pylist()
-        source = EnhancedGraph.of(texts, self.empty, move.source.unit_words)
-        came = [*move.order.index.tolist(), *(n_words + which).tolist()]
-        graph = source.moved(came, EnhancedGraph.of([], empty, move.derived_units))
-        if self.deps is not None and not move.order.is_permutation:
-            graph = graph.connected(source, came, head.tolist(), strings_of(deprel).tolist())
-        texts = graph.texts()
-        deps = self.deps and Words.of("deps", string_array(texts[:n_derived]), self.deps.filler)
-        return empty and replace(empty, fields={**empty.fields, "deps": string_array(texts[n_derived:])}), deps
 
     def _moved(self, move: Realignment) -> tuple[Int32, Words]:
         """Return the heads and the relations in the derived order."""
@@ -161,7 +153,7 @@ class Tree(Layer):
         """Return the columns head, deprel and, if the set has them, deps, mwt and empty_nodes."""
         out = {"head": record_lists(batch, to_arrow(self.head)), **self.deprel.columns(batch)}
         if self.deps is not None:
-            out |= self.deps.columns(batch)
+            out["deps"] = record_lists(batch, self.deps.strings())
         rows = to_arrow(batch.records[:, 0])
         for name, nodes in (("mwt", self.mwt), ("empty_nodes", self.empty)):
             if nodes is not None:
@@ -200,10 +192,19 @@ class Heads(Layer):
         return {self.name: record_lists(batch, to_arrow(self.head))}
 
 
-def _read_deps(labels: Labels) -> Words:
+def _graph(deps: Deps, empty: Nodes | None, places: EmptyNodes | None) -> Graph:
+    """Return the DEPS of words and of empty nodes, if there are any."""
+    none = np.zeros(0, np.int64)
+    return Graph(deps, NO_DEPS if empty is None else empty.deps, places or EmptyNodes(none, none, none, none))
+
+
+def _read_deps(labels: Labels) -> Deps:
     """Return the column deps. Raise LayerError head-range for a reference to a word that the sentence lacks."""
-    deps, lengths = Words.of("deps", labels.strings("deps"), "_"), lengths_of(labels.batch.unit_words)
-    check_references(deps, np.repeat(lengths, lengths), labels.word)
+    values, lengths = labels.strings("deps"), lengths_of(labels.batch.unit_words)
+    n_words = np.repeat(lengths, lengths)
+    deps = read_deps(values, n_words)
+    if isinstance(deps, int):
+        raise stray(values[deps].as_py(), int(n_words[deps]), labels.word(deps))
     return deps
 
 
