@@ -107,9 +107,9 @@ def test_the_address_stands_in_one_place() -> None:
 @pytest.mark.parametrize(
     ("version", "told"),
     [
-        ("0.3.0", "0.3.0"),
-        ("0.3.0+g1a2b3c4", "0.3.0 (commit 1a2b3c4)"),
-        ("0.3.0+g1a2b3c4.d20260101", "0.3.0 (commit 1a2b3c4, changed)"),
+        ("0.4.0", "0.4.0"),
+        ("0.4.0+g1a2b3c4", "0.4.0 (commit 1a2b3c4)"),
+        ("0.4.0+g1a2b3c4.d20260101", "0.4.0 (commit 1a2b3c4, changed)"),
         ("0+unknown", "0+unknown"),
     ],
 )

@@ -1,7 +1,7 @@
 """The version of the package, with its commit: the build writes it to `derivlang/_version.py` (pyproject.toml).
 
-0.3.0                       the commit with the tag v0.3.0, or built without git
-0.3.0+g1a2b3c4              any other commit
+0.4.0                       the commit with the tag v0.4.0, or built without git
+0.4.0+g1a2b3c4              any other commit
 0+unknown                   a checkout that was never installed
 """
 
@@ -14,6 +14,6 @@ except ImportError:  # a checkout that was never installed
 
 
 def with_commit(version: str) -> str:
-    """Return a version for people: `0.3.0+g1a2b3c4`  ->  `0.3.0 (commit 1a2b3c4)`."""
+    """Return a version for people: `0.4.0+g1a2b3c4`  ->  `0.4.0 (commit 1a2b3c4)`."""
     match = re.fullmatch(r"(.+)\+g([0-9a-f]+)(.*)", version)
     return f"{match[1]} (commit {match[2]}{', changed' if match[3] else ''})" if match else version
