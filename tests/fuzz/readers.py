@@ -800,7 +800,7 @@ def _parser_folder() -> Path:
     from tests.test_parsing_training import TINY, bank, parser
 
     folder = Path(mkdtemp(prefix="derivlang-tests-")) / "parser"
-    parser(fit(bank(), None, replace(TINY, epochs=1)), folder)
+    parser(fit(bank(), replace(TINY, epochs=1)), folder)
     return folder
 
 
