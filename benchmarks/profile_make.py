@@ -36,7 +36,7 @@ _STAGES = (
     ("gather", "derivlang.pipeline", "realign"),
     ("columns", "derivlang.engine.job", "to_table"),
     ("write Parquet", "derivlang.store.shards", "ShardWriter.write"),
-    ("hash, flush of shards", "derivlang.store.shards", "ShardWriter.close"),
+    ("hash, flush of shards", "derivlang.store.shards", "ShardWriter.finish"),
     ("vocabulary counts", "derivlang.engine.vocabulary", "TypeCounts.add"),
     ("vocabulary counts", "derivlang.engine.vocabulary", "TypeCounts.result"),
     ("vocabulary counts", "derivlang.engine.build", "shares"),

@@ -46,20 +46,20 @@ def tiny(**changes: object) -> TextConfig:
 
 def test_a_tiny_run_learns_its_sentences_and_repeats_itself(text: Path, tmp_path: Path) -> None:
     plain, lines = read_text(text, "en"), []
-    trained = fit_with_text(bank(), bank(), plain, tiny(epochs=200), lines.append)
+    trained = fit_with_text(bank(), plain, tiny(epochs=200), lines.append)
     found = score(parser(trained, tmp_path / "one"), bank())
     assert found["UPOS"] == 100.0
     assert found["LAS"] >= 90.0  # learning to guess words first, it needs more steps
     assert "house" in trained.vocabulary
     assert any(line.startswith("text, step") for line in lines)
-    few = [fit_with_text(bank(), None, plain, tiny(epochs=3, unseen=0.3), lines.append).weights for _ in range(2)]
+    few = [fit_with_text(bank(), plain, tiny(epochs=3, unseen=0.3), lines.append).weights for _ in range(2)]
     assert all(np.array_equal(few[0][name], few[1][name]) for name in few[0])
 
 
 def test_a_student_learns_its_teachers_trees_with_its_words(text: Path, tmp_path: Path) -> None:
-    teacher, plain = parser(fit(bank(), None, TINY), tmp_path / "teacher"), read_text(text, "en")
+    teacher, plain = parser(fit(bank(), TINY), tmp_path / "teacher"), read_text(text, "en")
     config = replace(TINY, cell="light", epochs=12, width=7, arc=12, label=12, hidden=(12, 16))
-    trained = fit_student(bank(), bank(), plain, teacher, config)
+    trained = fit_student(bank(), plain, teacher, config)
     small = parser(trained, tmp_path / "student")
     assert score(small, bank())["LAS"] == 100.0
     assert small.model.vocabulary == teacher.model.vocabulary

@@ -27,7 +27,8 @@ _AHEAD = 4  # tasks that are given to a pool, for each worker
 def run_tasks(job: Job, tasks: list[ShardTask], target: Target, workers: int) -> Iterator[Result]:
     """Run tasks, and yield their results as they are done.
 
-    workers: number of processes, forked from a server that has imported everything once; 1 for this process.
+    workers: number of processes; 1 for this process. Where the system can, they are forked from a server that has
+    imported this module.
     """
     if workers == 1:
         return (run_task(job, task, target) for task in tasks)

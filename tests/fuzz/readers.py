@@ -177,7 +177,7 @@ def _(folder: Path, data: bytes) -> str | None:
 
 
 @reader("jsonl", "jsonl", lambda: [_json_lines(), *map(_as_json_lines, _structured())], "formats.jsonl",
-        "core.structure")  # fmt: skip
+        "core.columns", "core.from_table")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.jsonl", data, words="space")
 
@@ -490,7 +490,7 @@ def _(folder: Path, data: bytes) -> str | None:
     "word counts",
     "text",
     lambda: [b"word\tcount\nthe\t129\n\\\\\t3\n", b"source\tderived\tcount\na\tb\t2\n"],
-    "formats.word_lists",
+    "formats.dictionary",
 )
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.formats.dictionary import read_counts
@@ -524,7 +524,7 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
-@reader("word list", "text", lambda: [b"the\nof\nand\n"], "formats.word_lists", "transforms.dialect")
+@reader("word list", "text", lambda: [b"the\nof\nand\n"], "formats.dictionary", "transforms.dialect")
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.core.arrow import string_array
 
@@ -800,7 +800,7 @@ def _parser_folder() -> Path:
     from tests.test_parsing_training import TINY, bank, parser
 
     folder = Path(mkdtemp(prefix="derivlang-tests-")) / "parser"
-    parser(fit(bank(), None, replace(TINY, epochs=1)), folder)
+    parser(fit(bank(), replace(TINY, epochs=1)), folder)
     return folder
 
 
