@@ -60,7 +60,11 @@ def results_of(score: ReportedScore) -> Iterator[str]:
         way = " to ".join(f"{number(value)} % ({label})" for value, label in dict.fromkeys([min(shares), max(shares)]))
         yield f"{score.title()}: of the way from the floor to SUP, ZS goes {way}."
     means = score.means[score.means["regime"] == SUP].set_index("condition")["value"]
-    behind = [section.label(one) for one, value in means.items() if value < means.get(section.untrained(one), -np.inf)]
+    behind = [
+        section.label(one) or "the trained one"
+        for one, value in means.items()
+        if value < means.get(section.untrained(one), -np.inf)
+    ]
     if column.better == "up" and behind:
         yield f"{score.title(SUP)}: the untrained model is ahead of {first_names(behind)}."
     yield from section.notes
