@@ -266,7 +266,7 @@ def is_listed(script: Script | None) -> bool:
 
 
 def _parting(inside: Iterable[str], anywhere: Iterable[str]) -> str:
-    """Return a pattern of the empty string after the first character of each word.
+    """Return a pattern that matches nothing but the place after the first character of each word.
 
     Words of `inside` match only as parts of longer words, words of `anywhere` also as whole words.
     """

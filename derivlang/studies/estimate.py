@@ -172,9 +172,8 @@ def dry_run(study: StudyFile, place: Place, rate: float | None, say: Callable[[s
             tokens = (one.positions if one and pretrain else 0) or 0
             steps.append({"name": step.name, "command": step.command, "tokens": tokens, "seconds": took,
                           "done": done})  # fmt: skip
-    seconds = sum(step["seconds"] for step in steps) + (
-        shared[0] if shared and not any(s["done"] for s in steps) else 0
-    )
+    # What cells share is there once one of them is done.
+    rest = 0.0 if shared is None or any(step["done"] for step in steps) else shared[0]
     not_counted = []
     if any(one.positions is None for one in costs.values()):
         not_counted.append("cells with --epochs are counted without their training, whose length follows from the data")
@@ -186,7 +185,7 @@ def dry_run(study: StudyFile, place: Place, rate: float | None, say: Callable[[s
         "cells": len(costs),
         "workers": workers,
         "steps": steps,
-        "seconds": round(seconds / workers),
+        "seconds": round((sum(step["seconds"] for step in steps) + rest) / workers),
         "bytes": round(sum(one.bytes for one in costs.values()) + (shared[1] if shared else 0.0)),
         "tokens_per_second": speed,
         "rate": how,
