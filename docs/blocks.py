@@ -167,10 +167,10 @@ def _run(block: Block, names: dict[str, Any]) -> None:
 
 
 def _shell(text: str, environment: dict[str, str]) -> str:
-    """The output of commands that must end with 0; `pip` does nothing, since the package is installed."""
+    """The output of commands that must end with 0. `pip` and `pytest` do nothing: CI installs and tests by itself."""
     with subprocess.Popen(
-        ["bash", "-euc", f"pip() {{ :; }}\n{text}"], env=environment, text=True, start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        ["bash", "-euc", f"pip() {{ :; }}\npytest() {{ :; }}\n{text}"], env=environment, text=True,
+        start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     ) as process:  # fmt: skip
         try:
             printed, _ = process.communicate()

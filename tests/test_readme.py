@@ -9,7 +9,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import derivlang
 from derivlang.sources.named import named_sources
 
 ROOT = Path(__file__).parent.parent
@@ -42,12 +41,6 @@ def test_first_command_prints_the_first_output(tmp_path: Path) -> None:
 def test_the_python_version_is_that_of_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in README
-
-
-def test_python_sample() -> None:
-    shown = re.search(r"^derivlang\.derive\((.*)\)\.text\n# (.*)$", README, re.MULTILINE)
-    assert shown is not None
-    assert repr(derivlang.derive(*eval(shown[1])).text) == shown[2]
 
 
 def test_pictures_are_there() -> None:
