@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -504,6 +505,49 @@ def test_a_saved_lexicon_that_its_transform_cannot_load() -> None:
     assert lexicon.apply(pa.array(["a"])).to_pylist() == ["A"]
     with pytest.raises(UsageError, match=r"shout saves what it was fitted with, but has no `load` \[plug-in\]"):
         pipeline.fit(saved=pipeline.save(lexicon))
+
+
+_WITHOUT = SimpleNamespace(apply=pc.utf8_upper, injective=True, state=lambda: None)
+
+
+def map_of(apply: Callable[[pa.Array], Any], *, injective: bool = True) -> Any:
+    """A map of another package; its inverse is itself."""
+    found = SimpleNamespace(apply=apply, injective=injective, state=lambda: None)
+    found.invert = lambda: found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("map_", "message"),
+    [
+        (map_of(pc.utf8_lower), "has no inverse: it takes 'A' to 'a', and that back to 'a'"),
+        (
+            map_of(lambda types: pc.binary_join_element_wise(types, "x", "")),
+            "takes 'A' to 'Ax', and that back to 'Axx'",
+        ),
+        (map_of(lambda types: types[:1]), "no Arrow array of strings, one for each type"),
+        (map_of(lambda types: types.to_pylist()), "no Arrow array of strings"),
+        (map_of(lambda types: pc.if_else(pc.equal(types, "A"), None, types)), "one for each type, none empty or null"),
+        (map_of(lambda types: pc.if_else(pc.equal(types, "A"), "", types), injective=False), "none empty"),
+        (map_of(lambda types: {}["x"]), "`<lambda>` of the transform mapped failed: KeyError: 'x'"),
+        (_WITHOUT, "returned SimpleNamespace, not a TypeMap: it has no invert"),
+        (None, "returned NoneType, not a TypeMap: it has no apply, injective, invert, state"),
+    ],
+)
+def test_a_wrong_map_of_another_package_is_refused(map_: Any, message: str) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Mapped(Transform):
+        """The map of its test."""
+
+        name = "mapped"
+
+        def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap:
+            return cast("TypeMap", map_)
+
+    types = pa.array(["A", "b"])
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
+        Pipeline((Mapped(),)).fit(types, np.ones(2, np.int64)).apply(types)
+    assert caught.value.id == "plug-in"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -276,6 +276,7 @@ def test_their_output_is_a_source(site: Path, trees: Path, tmp_path: Path) -> No
         ("derivlang_sample.source:FOLDER", "is not a derivlang Transform"),
         ("derivlang_nowhere:Turn", "derivlang_nowhere"),
         ("derivlang_sample.transforms:Nope", "Nope"),
+        ("derivlang_sample.transforms:Turn", "is a transform whose class has the name 'turn'"),
     ],
 )
 def test_a_plug_in_that_is_broken_is_named(value: str, message: str, site: Path, tmp_path: Path) -> None:

@@ -611,6 +611,8 @@ def test_a_part_of_a_loss_that_is_a_tensor_is_refused(tmp_path: Path, monkeypatc
         (lambda model, micro: masked_part(model, micro["rows"]), "the loss of odd returned LossPart, not its parts"),
         (lambda model, micro: None, "the loss of odd returned NoneType, not its parts"),
         (lambda model, micro: micro["pairs"], r"`loss` of the objective odd failed: KeyError: 'pairs'"),
+        (lambda model, micro: {}, "the loss of odd has no part that depends on the weights"),
+        (lambda model, micro: {"x": LossPart(torch.zeros(()))}, "the loss of odd has no part that depends"),
     ],
 )
 def test_a_loss_that_fails_or_is_no_mapping_is_named(

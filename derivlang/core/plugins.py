@@ -122,6 +122,13 @@ class Registry(Generic[Item]):
                 id="plug-in",
             )
         if issubclass(item, Parameterised):
+            if item.name != name:  # files keep the name of the class, by which the object is found again
+                raise UsageError(
+                    f"the plug-in {name!r} is a {self.kind} whose class has the name {item.name!r}",
+                    where=item.__qualname__,
+                    fix="give its entry point and its class the same name",
+                    id="plug-in",
+                )
             item.declared()
 
     def _of_another_kind(self, name: str) -> UsageError:

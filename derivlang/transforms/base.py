@@ -19,10 +19,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, owners
 from derivlang.core.errors import LayerError, UsageError
@@ -30,7 +31,7 @@ from derivlang.core.keys import Draws
 from derivlang.core.layers.constituents import PARSE
 from derivlang.core.lexicon import ByPlace
 from derivlang.core.order import Order
-from derivlang.core.plugins import is_own
+from derivlang.core.plugins import is_own, plug_in_errors
 from derivlang.core.spec import Parameterised, key_of, quote, text_of
 
 if TYPE_CHECKING:
@@ -231,6 +232,45 @@ class Transform(Parameterised):
             if field.metadata["draws"]
         )
         return Draws(f"{self.name}|{relevant}|rule={self.rule_version}|occurrence={occurrence}")
+
+
+@dataclass(frozen=True, slots=True)
+class PlugInMap:
+    """The map that a transform of another package fitted. Its images are checked; all else is as in the map.
+
+    Maps of derivlang have tests, and checking costs time.
+    """
+
+    transform: Transform
+    step: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.step, name)
+
+    def apply(self, types: pa.Array) -> pa.Array:
+        """Return the image of each type. Raise UsageError plug-in unless it breaks no promise of a map."""
+        with plug_in_errors("transform", self.transform, self.step.apply):
+            images = self.step.apply(types)
+        map_ = f"the map of the transform {self.transform.name}"
+        is_text = isinstance(images, pa.Array) and images.type in (pa.string(), pa.large_string())
+        if not is_text or len(images) != len(types) or images.null_count or pc.any(pc.equal(images, "")).as_py():
+            raise UsageError(
+                f"`apply` of {map_} returned no Arrow array of strings, one for each type, none empty or null",
+                fix="return the images as an Arrow array of strings, in the order of the types",
+                id="plug-in",
+            )
+        if self.injective:
+            with plug_in_errors("transform", self.transform, self.step.invert):
+                back = self.step.invert().apply(images).cast(types.type)
+            if not back.equals(types):
+                at = pc.index(pc.equal(types, back), False).as_py()
+                word, image, other = (str(some[at]) for some in (types, images, back))
+                raise UsageError(
+                    f"{map_} has no inverse: it takes {word!r} to {image!r}, and that back to {other!r}",
+                    fix="declare `injective = False` in the map and in its transform, or correct `apply` or `invert`",
+                    id="plug-in",
+                )
+        return images
 
 
 def if_many(types: Bool, counts: Int64, what: str) -> list[str]:

@@ -43,10 +43,12 @@ from derivlang.core.arrow import string_array, to_numpy
 from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, TypeMap, chooses
-from derivlang.core.plugins import plug_in_errors
+from derivlang.core.plugins import is_own, plug_in_errors
 from derivlang.core.spec import read_spec
-from derivlang.transforms.base import FittedOrder, Transform, steps_of
+from derivlang.transforms.base import FittedOrder, PlugInMap, Transform, steps_of
 
+_MAP = "TypeMap", "apply", "injective", "invert", "state"
+_ORDER = "FittedOrder", "order", "state"
 _TITLE = "# derivlang lexicon: "
 # A word of a row is followed by a tab, so that no row is taken for a title.
 _SECTIONS = re.compile(r"^(?=# derivlang lexicon: [^\t\n]*$)", re.MULTILINE)
@@ -85,10 +87,11 @@ def fit(
         if state is None:
             with plug_in_errors("transform", transform, fit):
                 step: Any = fit(*(source if transform.fits_order else (reference, numbers)), draws)
-            if not hasattr(step, "order" if transform.fits_order else "apply"):
+            kind, *parts = _ORDER if transform.fits_order else _MAP
+            if lacks := [name for name in parts if not hasattr(step, name)]:
                 raise UsageError(
                     f"`{fit.__name__}` of the transform {transform.name} returned {type(step).__name__}, "
-                    f"not a {'FittedOrder' if transform.fits_order else 'TypeMap'}",
+                    f"not a {kind}: it has no {', '.join(lacks)}",
                     fix="return an object with its methods (derivlang/core/lexicon.py has some)",
                     id="plug-in",
                 )
@@ -97,6 +100,7 @@ def fit(
         if transform.fits_order:
             orders[place] = step
         else:
+            step = step if is_own(transform) else PlugInMap(transform, step)
             steps.append(step)
             reference, numbers = _image(step, reference, numbers)
     return Lexicon(tuple(steps), orders)

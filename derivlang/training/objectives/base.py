@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from derivlang.core.errors import UsageError
+from derivlang.core.plugins import is_own
 from derivlang.core.spec import Parameterised
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.masking import Keys, LanguageIds, mask
@@ -160,6 +161,10 @@ def check_parts(objective: Objective, terms: Any) -> None:
         if not isinstance(term, (LossPart, Share)):
             told = f"the loss of {objective.name} has a part {name!r} that is neither a LossPart nor a Share"
             raise UsageError(told, fix=f'return {{"{name}": LossPart(…)}}', id="plug-in")
+    learns = any(isinstance(term, LossPart) and term.total.requires_grad for term in terms.values())
+    if not learns and not is_own(objective):
+        told = f"the loss of {objective.name} has no part that depends on the weights"
+        raise UsageError(told, fix='return {"mlm": LossPart(…)} of states of the model', id="plug-in")
 
 
 def masked_part(
