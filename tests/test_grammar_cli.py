@@ -18,7 +18,7 @@ def fails(*arguments: object, code: int) -> str:
     return run("grammar", *arguments, code=code).err
 
 
-def test_probs_is_a_stable_contract(tmp_path: Path) -> None:
+def test_probs_is_a_stable_contract() -> None:
     found = run("grammar", "probs", "--superstrate", "fr", "--substrate", "en", *CLAUSE, "--json").json
     assert list(found) == ["nodes", "orders", "probs"]
     assert found["nodes"] == ["NOUN&nsubj", "@VERB&@", "NOUN&obj"]
@@ -28,10 +28,7 @@ def test_probs_is_a_stable_contract(tmp_path: Path) -> None:
     assert alone["probs"] != found["probs"]
     unmixed = run("grammar", "probs", "--superstrate", "fr", "--substrate", "en", "--mix", "0", *CLAUSE, "--json")
     assert unmixed.json == alone
-    heads = written(tmp_path / "heads.tsv", "VERB\tNOUN&nsubj @VERB&@ NOUN&obj\nNOUN\t@NOUN&@\n")
-    lines = run("grammar", "probs", "--superstrate", "fr", "--nodes-file", heads, "--json").out.splitlines()
-    assert len(lines) == 2
-    assert '"probs": [1.0]' in lines[1]
+    assert derivlang.grammar_probs("fr", head="NOUN", nodes="@NOUN&@")["probs"] == [1.0]
     shown = run("grammar", "probs", "--superstrate", "fr", *CLAUSE).out.splitlines()
     assert len(shown) == 6
     assert shown[0].endswith("NOUN&nsubj @VERB&@ NOUN&obj")
@@ -63,8 +60,6 @@ def test_probs_of_one_published_file() -> None:
         (("--superstrate", "fr", "--head", "VERB", "--nodes", "@VERB&@ NOUN&object"), "not-a-relation"),
         (("--superstrate", "fr", "--head", "VERB", "--nodes", "@VERB&@ NOUN"), "not-a-relation"),
         (("--superstrate", "fr", "--head", "VERB", "--nodes", "@VERB&@" + " NOUN&obl" * 9), "family-size"),
-        (("--superstrate", "fr", "--head", "VERB"), "missing-option"),
-        (("--superstrate", "fr"), "missing-option"),
     ],
 )
 def test_bad_input_is_one_clear_message(arguments: tuple[str, ...], id: str) -> None:
@@ -79,7 +74,7 @@ def test_errors_of_python_name_its_arguments(tmp_path: Path) -> None:
         (lambda: derivlang.score_grammar("no.tsv", bank), "grammar: there is no grammar file no.tsv"),
         (lambda: derivlang.score_grammar("fr", bank, substrate="no.tsv"), "substrate: there is no grammar file no.tsv"),
         (lambda: derivlang.grammar_probs("no.tsv", **heads), "superstrate: there is no grammar file no.tsv"),
-        (lambda: derivlang.grammar_probs("fr"), "nodes: give head= and nodes=, or nodes_file="),
+        (lambda: derivlang.grammar_probs("fr", "VERB", "VERB"), "nodes: there must be one head"),
         (lambda: derivlang.fit_grammar(bank, tmp_path / "no" / "g.tsv"), "out: there is no folder"),
         (lambda: derivlang.fit_grammar(bank, "g.tsv", classes="Q"), "classes: 'Q' is not a head class"),
     ]
@@ -88,11 +83,6 @@ def test_errors_of_python_name_its_arguments(tmp_path: Path) -> None:
             call()
         assert str(error.value).startswith(told)
     assert "GRAMMAR: there is no grammar file" in fails("score", "no.tsv", bank, code=2)
-
-
-def test_a_line_without_a_tab_is_named(tmp_path: Path) -> None:
-    heads = written(tmp_path / "heads.tsv", "VERB\t@VERB&@ NOUN&obj\nVERB @VERB&@\n")
-    assert f"{heads}:2" in fails("probs", "--superstrate", "fr", "--nodes-file", heads, code=1)
 
 
 def test_ls_and_show() -> None:
@@ -145,7 +135,6 @@ def test_fit_and_its_errors(tmp_path: Path) -> None:
     assert list(nouns.json["classes"]) == ["N", "V"]
     assert "no model of ADJ heads" in nouns.err
     assert "must be a finite number" in run("grammar", "fit", bank, "-o", out, "--l2", "nan", code=2).err
-    assert "[unknown-label]" in fails("fit", bank, "-o", out, "--subtypes", "poss", code=2)
     before = bank.read_bytes()
     assert "over its treebank" in fails("fit", bank, "-o", bank, code=2)
     assert "not as .gz" in fails("fit", bank, "-o", tmp_path / "x.grammar.tsv.gz", code=2)
@@ -158,7 +147,7 @@ def test_fit_and_its_errors(tmp_path: Path) -> None:
     ("options", "name"),
     [
         ((), "a.conllu.grammar.tsv"),
-        (("--classes", "N,V", "--subtypes", "all", "--labels", "v2", "--language", ""), "a.conllu.grammar.tsv"),
+        (("--classes", "N,V", "--labels", "v2", "--language", ""), "a.conllu.grammar.tsv"),
         (("--classes", "V"), "a.conllu.classes-V.f6d790c1.grammar.tsv"),
         (("--l2", "2", "--punct"), "a.conllu.l2-2.0-punct-True.e860f220.grammar.tsv"),
         (("--dev", "a.conllu", "--classes", "V"), "a.conllu.classes-V-dev-a.conllu.fcbb9e1f.grammar.tsv"),
@@ -179,23 +168,12 @@ def test_a_default_that_is_typed_names_the_same_file(
         (("show", "fr", "--count", "-1"), "--count: must be at least 0, got -1"),
         (("score", "fr", "a.conllu", "--mix", "0.1"), "--mix: has no effect without --substrate"),
         (("score", "fr", "a.conllu", "--substrate", "en", "--mix", "2"), "--mix: must be at most 1, got 2"),
-        (("probs", "--superstrate", "fr", *CLAUSE, "--nodes-file", "x"), "--head: cannot be given with --nodes-file"),
         (("fit", "a.conllu", "--classes", "V", "--thin", "0"), "--thin: only noun heads are thinned"),
         (("fit", "a.conllu", "--dev", "b.conllu", "--l2", "2", "--thin", "0"), "--dev: it has nothing to decide"),
     ],
 )
 def test_options_are_checked_before_anything_is_read(arguments: tuple[str, ...], told: str) -> None:
     assert told in fails(*arguments, code=2)
-
-
-def test_one_subtype_kept_is_that_of_all_where_there_is_no_other(tmp_path: Path) -> None:
-    bank = written(tmp_path / "a.conllu", (TREES + TREES.replace("\tobl\t", "\tobl:arg\t")) * 25)
-    for name in ("all", "obl:arg"):
-        out = tmp_path / f"{name.partition(':')[0]}.grammar.tsv"
-        run("grammar", "fit", bank, "-o", out, "--subtypes", name, "--language", name)
-        lines = out.read_text("utf-8").splitlines()
-        written(tmp_path / name, "\n".join(line for line in lines if not line.startswith("#")))
-    assert (tmp_path / "all").read_text("utf-8") == (tmp_path / "obl:arg").read_text("utf-8")
 
 
 def test_an_empty_name_of_a_substrate_is_none(tmp_path: Path) -> None:

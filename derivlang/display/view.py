@@ -1,6 +1,6 @@
 """View: rows that a notebook shows as a drawing, a terminal as text, and that can be saved as a page or a picture.
 
-In a terminal there are both lines, then a line for each derived word with its source word, labels and tree.
+In a terminal there are both lines, then a line for each derived word with its source word and labels.
 
 row 0  split test  document 0  key 0d4cfc6a3e2b9f10
   source   Welcome to ACL .
@@ -19,18 +19,13 @@ from derivlang.core.errors import UsageError, visible
 from derivlang.core.layers.constituents import PARSE
 from derivlang.core.layers.tag_schemes import tag as tag_of
 from derivlang.core.messages import counted
-from derivlang.display.drawing import arcs_of, colours_of, kinds_of
+from derivlang.display.drawing import colours_of, kinds_of
 from derivlang.display.rows import Line, LinkedLines
 from derivlang.formats.places import located
 from derivlang.store.files import held_file, writing
 
 Paint = Callable[[str, str], str]
 """Returns a text with the colour of a kind: soft, earlier, later, same, deleted, inserted, or label N."""
-
-# Box-drawing characters by the sides that they touch: up 1, down 2, left 4, right 8.
-_BOXES = " ╵╷│╴╯╮┤╶╰╭├─┴┬┼"
-_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
-_MOST_LEVELS = 12  # deeper trees would fill the screen
 
 
 def text_of(row: LinkedLines, paint: Paint, colours: dict[str, int]) -> str:
@@ -46,7 +41,6 @@ def text_of(row: LinkedLines, paint: Paint, colours: dict[str, int]) -> str:
     for name, line in (("source", source), ("derived", derived)):
         lines.append(f"  {paint(f'{name:<8}', 'soft')} {' '.join(_painted(line, paint, colours))}".rstrip())
     kinds = {place: kind for _, place, kind in kinds_of(row) if place >= 0}
-    trees = tree_of(derived)
     wide = max(map(columns, derived.words), default=0)
     own = max((columns(source.words[i]) if i >= 0 else 1 for i in row.order), default=0)
     labels = _labels(derived)
@@ -58,37 +52,11 @@ def text_of(row: LinkedLines, paint: Paint, colours: dict[str, int]) -> str:
             right = f"{word:>3} {partners[word]}{' ' * (own - columns(source.words[word]))}"
         arrow = paint("<-", kinds[place])
         known = paint("  ".join(labels[place]), "soft")
-        lines.append(f"  {trees[place]}{place:>3} {left}  {arrow} {right}  {known}".rstrip())
-    room = " " * (len(trees[0]) if trees else 0)
+        lines.append(f"  {place:>3} {left}  {arrow} {right}  {known}".rstrip())
     for word, place in enumerate(row.positions):
         if place < 0:
-            lines.append(f"  {room}  - {' ' * wide}  {paint('<-', 'deleted')} {word:>3} {partners[word]}  deleted")
+            lines.append(f"    - {' ' * wide}  {paint('<-', 'deleted')} {word:>3} {partners[word]}  deleted")
     return "\n".join(lines)
-
-
-def tree_of(line: Line) -> list[str]:
-    """Return the tree of a line, a piece for each word: arcs at the left, `>` before a dependent. "" without a tree.
-
-    The cat sleeps   ->   ╭>  The
-                          ├>  cat
-                          ╰─  sleeps
-    """
-    arcs = [arc for arc in arcs_of(line.head) if arc.level <= _MOST_LEVELS]
-    if not arcs:
-        return [""] * len(line.words)
-    deepest = max(arc.level for arc in arcs)
-    grid = [[0] * deepest for _ in line.words]
-    for arc in arcs:
-        column = deepest - arc.level
-        for end, to in ((arc.first, _DOWN), (arc.last, _UP)):
-            grid[end][column] |= to | _RIGHT
-            for crossed in range(column + 1, deepest):
-                grid[end][crossed] |= _LEFT | _RIGHT
-        for between in range(arc.first + 1, arc.last):
-            grid[between][column] |= _UP | _DOWN
-    dependents, heads = {arc.word for arc in arcs}, {arc.head for arc in arcs}
-    ends = [">" if word in dependents else "─" if word in heads else " " for word in range(len(line.words))]
-    return ["".join(_BOXES[cell] for cell in cells) + end for cells, end in zip(grid, ends, strict=True)]
 
 
 def tags_of(line: Line) -> dict[str, list[str]]:

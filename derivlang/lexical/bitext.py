@@ -3,7 +3,7 @@
     text      OUT.source, OUT.derived, OUT.pharaoh: a pair per line       pharaoh   OUT: the links of the same lines
     parquet   OUT: pair, key, source, tokens, links (with tokenizers source_ids, ids, subword_links)
 
-Each writer takes the pairs of one row group at a time. With a tokenizer of each side, `PairEncoder` gives their
+Pairs are written a row group at a time. With a tokenizer of each side, `PairEncoder` gives their
 sub-words and gold links:
 
     links of words (i, j)  ->  links of their sub-words, `each` to each or `all` to all (encoding.py)
@@ -11,29 +11,40 @@ sub-words and gold links:
 A word and its transliteration have equally many sub-words under a tokenizer and its twin, and the k-th is linked to the
 k-th, as in a word that stays as it is under one tokenizer. Otherwise (a dictionary exchanged words, or the second
 tokenizer is not a twin) every sub-word of a word is linked to every sub-word of the other.
+
+Sentence pairs of a batch as ranges of source and derived words, and their gold links.
+
+    source   s0 | s1 | s2       Usually words stay in their sentence: a sentence and its derived form are a pair.
+    derived  s0 | s2 s1         Sentences that an order mixes (one tree over both) form one pair together.
+
+The derived text is cut where no source sentence has words on both sides. A pair with an empty side is dropped (all
+words deleted, or only inserted words).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, get_args
+from typing import Any, BinaryIO, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core import arrow
-from derivlang.core.arrays import Bool, Int64, UInt64
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, expand_ranges, owners
 from derivlang.core.arrow import decoded, list_array, scalar, to_arrow, to_numpy
+from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
-from derivlang.lexical.encoding import Encoded, SubwordEncoder, lift_links, lift_offsets
-from derivlang.lexical.segments import GoldLinks
+from derivlang.core.keys import sequence_keys
+from derivlang.core.order import Order
+from derivlang.lexical.encoding import Encoded, SubwordEncoder, lift_links
 from derivlang.lexical.settings import PairFormat
 from derivlang.lexical.tokenizer import Tokenizer, require_source
-from derivlang.lexical.twin_folder import check_twin
+from derivlang.lexical.twin import check_twin
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.trans import Trans
 
@@ -70,18 +81,6 @@ class Pairs:
     subwords: Subwords | None = None
 
 
-class Writer(Protocol):
-    """Writes sentence pairs in one of the formats."""
-
-    def write(self, pairs: Pairs) -> None:
-        """Write the next pairs."""
-        ...
-
-    def close(self) -> None:
-        """Write what must follow the last pair."""
-        ...
-
-
 def files_of(out: Path, kind: PairFormat) -> list[Path]:
     """Return the files that a format writes."""
     if kind == "text":
@@ -89,13 +88,27 @@ def files_of(out: Path, kind: PairFormat) -> list[Path]:
     return [out]
 
 
-def open_writer(streams: Sequence[BinaryIO], kind: PairFormat, ends: ExitStack, *, subwords: bool = False) -> Writer:
-    """Return the writer of a format. streams: of `files_of`. ends: closed before them, also after an error."""
+@contextmanager
+def writing_pairs(
+    streams: Sequence[BinaryIO], kind: PairFormat, *, subwords: bool = False
+) -> Iterator[Callable[[Pairs], None]]:
+    """Give the function that writes the next pairs in a format. streams: of `files_of`."""
     if kind != "parquet":
-        return _Lines(streams)
-    writer = _Parquet(streams[0], subwords)
-    ends.callback(writer.abandon)
-    return writer
+        yield partial(_write_lines, streams)
+        return
+    from pyarrow import parquet
+
+    words = pa.list_(pa.string())
+    fields = [("pair", pa.int64()), ("key", pa.uint64()), ("source", words), ("tokens", words), ("links", LINKS)]
+    if subwords:
+        fields += [("source_ids", IDS), ("ids", IDS), ("subword_links", LINKS)]
+    schema = pa.schema(fields)
+    writer = parquet.ParquetWriter(streams[0], schema, compression="zstd", compression_level=1)
+    try:
+        yield lambda pairs: writer.write_table(_table(pairs, schema), max(len(pairs.number), 1))
+        writer.close()
+    finally:  # after an error pyarrow would try to finish the file later, when it is closed, and print an error
+        writer.is_open = False
 
 
 def holding_space(words: pa.Array) -> Bool:
@@ -119,48 +132,22 @@ def link_lines(pairs: Pairs) -> list[str]:
     return texts
 
 
-class _Lines:
-    """Writes the lines of both sides and of the links, or with one stream of the links only."""
-
-    def __init__(self, streams: Sequence[BinaryIO]):
-        self._streams = streams
-
-    def write(self, pairs: Pairs) -> None:
-        texts = [link_lines(pairs)]
-        if len(self._streams) > 1:
-            texts = [lines(pairs.source), lines(pairs.derived), *texts]
-        for stream, rows in zip(self._streams, texts, strict=True):
-            stream.write("".join(f"{row}\n" for row in rows).encode())
-
-    def close(self) -> None:
-        pass
+def _write_lines(streams: Sequence[BinaryIO], pairs: Pairs) -> None:
+    """Write the lines of both sides and of the links, or with one stream of the links only."""
+    texts = [link_lines(pairs)]
+    if len(streams) > 1:
+        texts = [lines(pairs.source), lines(pairs.derived), *texts]
+    for stream, rows in zip(streams, texts, strict=True):
+        stream.write("".join(f"{row}\n" for row in rows).encode())
 
 
-class _Parquet:
-    def __init__(self, stream: BinaryIO, subwords: bool):
-        from pyarrow import parquet
-
-        words = pa.list_(pa.string())
-        fields = [("pair", pa.int64()), ("key", pa.uint64()), ("source", words), ("tokens", words), ("links", LINKS)]
-        if subwords:
-            fields += [("source_ids", IDS), ("ids", IDS), ("subword_links", LINKS)]
-        self._schema = pa.schema(fields)
-        self._writer = parquet.ParquetWriter(stream, self._schema, compression="zstd", compression_level=1)
-
-    def write(self, pairs: Pairs) -> None:
-        n, sub = len(pairs.number), pairs.subwords
-        source, derived = decoded(pairs.source), decoded(pairs.derived)
-        columns = [to_arrow(pairs.number), to_arrow(pairs.key), source, derived, _column(pairs.links, n)]
-        if sub is not None:
-            columns += [sub.source.cast(IDS), sub.derived.cast(IDS), _column(sub.links, n)]
-        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema), max(len(pairs.number), 1))
-
-    def close(self) -> None:
-        self._writer.close()
-
-    def abandon(self) -> None:
-        """Leave a file after an error: pyarrow would try to finish it later, when it is closed, and print an error."""
-        self._writer.is_open = False
+def _table(pairs: Pairs, schema: pa.Schema) -> pa.Table:
+    n, sub = len(pairs.number), pairs.subwords
+    source, derived = decoded(pairs.source), decoded(pairs.derived)
+    columns = [to_arrow(pairs.number), to_arrow(pairs.key), source, derived, _column(pairs.links, n)]
+    if sub is not None:
+        columns += [sub.source.cast(IDS), sub.derived.cast(IDS), _column(sub.links, n)]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _column(links: GoldLinks, n: int) -> pa.Array:
@@ -226,7 +213,7 @@ class PairEncoder:
             [pairs.links.source + sides[0][pairs.links.pair], pairs.links.derived + sides[1][pairs.links.pair]], 1
         )
         lifted = lift_links(links, source, derived, self.how)
-        starts = [lift_offsets(words, encoded) for words, encoded in zip(sides, (source, derived), strict=True)]
+        starts = [encoded.offsets[words] for words, encoded in zip(sides, (source, derived), strict=True)]
         # starts[0] [0, 3, 5]: the sub-words 0 1 2 are of pair 0, 3 and 4 of pair 1.
         pair = np.searchsorted(starts[0], lifted[:, 0], "right") - 1
         gold = GoldLinks(pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair])
@@ -248,3 +235,119 @@ def _subwords(encoder: SubwordEncoder, words: pa.Array) -> Encoded:
     """Return the sub-words of the words of list<string>[P]."""
     coded = words.flatten()
     return encoder.types(coded.dictionary).take(to_numpy(coded.indices))
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """P pairs as word ranges, each array int64[P]: source begin and end, derived begin and end, unit.
+
+    Sorted by unit, then position.
+    """
+
+    source_begin: Int64
+    source_end: Int64
+    begin: Int64
+    end: Int64
+    unit: Int64
+
+    def __len__(self) -> int:
+        return len(self.unit)
+
+    def take(self, which: Int64 | Bool) -> Segments:
+        """Return some of the pairs. which: their numbers, or a flag for each pair."""
+        return Segments(
+            self.source_begin[which], self.source_end[which], self.begin[which], self.end[which], self.unit[which]
+        )
+
+
+def segments(source: Batch, derived: Batch, order: Order) -> Segments:
+    """Return the sentence pairs of a batch's units. The units of both sides have the same numbers.
+
+    An example, with a cut where highest before < lowest, 0 0 | 2 1 2 | 3:
+
+        source sentence of each derived word   0 0 2 1 2 3
+        highest so far                         0 0 2 2 2 3
+        lowest from here on                    0 0 1 1 2 3
+
+    Position 2 begins a pair, as the highest before it (0) is below the lowest from there on (1). Position 3 does not: 2
+    is not below 1. Source sentences 1 and 2 form one pair.
+    """
+    units = derived.unit_words
+    n = len(order.index)
+    if n == 0 or source.n_words == 0:
+        none = np.zeros(0, np.int64)
+        return Segments(none, none, none, none, none)
+    kept = order.index >= 0
+    unit = owners(units)
+    sentence = np.where(kept, owners(source.sentences)[np.where(kept, order.index, 0)], -1)
+    if not kept.all():
+        sentence = _with_inserted(sentence, kept, unit)
+    highest = np.maximum.accumulate(sentence)
+    # -1 (a unit of only inserted words) must not count as the lowest for the words before it.
+    lowest = np.minimum.accumulate(np.where(sentence < 0, np.iinfo(np.int32).max, sentence)[::-1])[::-1]
+    first = np.ones(n, bool)
+    first[1:] = (highest[:-1] < lowest[1:]) | (unit[1:] != unit[:-1])
+    begin = np.flatnonzero(first)
+    end = np.append(begin[1:], n)
+    # low is -1 in a unit of only inserted words. What `source.sentences` gives for it is dropped in the last line.
+    low, high = np.minimum.reduceat(sentence, begin), np.maximum.reduceat(sentence, begin)
+    pairs = Segments(source.sentences[low], source.sentences[high + 1], begin, end, unit[begin].astype(np.int64))
+    links = np.add.reduceat(kept, begin)
+    return pairs.take((low >= 0) & (links > 0))
+
+
+def segment_keys(source: Batch, pairs: Segments) -> UInt64:
+    """Return uint64[P]: the content keys of the pairs' source words."""
+    sizes = pairs.source_end - pairs.source_begin
+    words = source.words[expand_ranges(pairs.source_begin, sizes)]
+    return sequence_keys(source.type_hashes[words], np.concatenate([[0], np.cumsum(sizes)]))
+
+
+@dataclass(frozen=True, slots=True)
+class GoldLinks:
+    """Gold word links of P pairs, int64[L] each: pair, source and derived position (from 0 in the pair).
+
+    Sorted by pair and derived position.
+    """
+
+    pair: Int64
+    source: Int64
+    derived: Int64
+
+    def sorted(self) -> GoldLinks:
+        """Return the links by pair, then source position, then derived position."""
+        # A stable sort keeps the derived positions of one source position in their order.
+        by = np.argsort(self.pair * (self.source.max(initial=0) + 1) + self.source, kind="stable")
+        return GoldLinks(self.pair[by], self.source[by], self.derived[by])
+
+
+def links_of(order: Order, pairs: Segments) -> GoldLinks:
+    """Return the links (index[j], j) inside the pairs. Inserted and deleted words have none.
+
+    index [2, 1, 0, 4, 3] of two pairs with 3 and 2 words on both sides  ->  2-0 1-1 0-2 and 1-0 0-1
+    """
+    sizes = pairs.end - pairs.begin
+    place = expand_ranges(pairs.begin, sizes)
+    pair = np.repeat(np.arange(len(pairs)), sizes)
+    kept = order.index[place] >= 0
+    place, pair = place[kept], pair[kept]
+    return GoldLinks(pair, order.index[place] - pairs.source_begin[pair], place - pairs.begin[pair])
+
+
+def _with_inserted(sentence: Int64, kept: Bool, unit: Int32) -> Int64:
+    """Return the sentences with the sentences of inserted words filled in.
+
+    sentence: int64[M], -1 at inserted words. An inserted word belongs to the sentence of the word before it in its
+    unit, else of the word after it; in a unit of inserted words only it stays -1.
+
+        sentence -1 0 -1 1 | -1 in two units  ->  0 0 0 1 | -1
+    """
+    at = np.arange(len(sentence))
+    before = np.maximum.accumulate(np.where(kept, at, -1))
+    after = np.minimum.accumulate(np.where(kept, at, len(at))[::-1])[::-1]
+    # np.maximum: before the first kept word there is -1, which would read the last unit.
+    has_before = (before >= 0) & (unit[np.maximum(before, 0)] == unit)
+    last = np.minimum(after, len(at) - 1)
+    has_after = (after < len(at)) & (unit[last] == unit)
+    filled = np.where(has_before, sentence[np.maximum(before, 0)], np.where(has_after, sentence[last], -1))
+    return np.asarray(filled, np.int64)
