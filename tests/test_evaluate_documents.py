@@ -141,7 +141,7 @@ def test_the_oracle_is_the_epoch_of_the_derived_dev_set(run: Path, data: Path) -
                       for v in (found.dev.derived.gold, predict(model, found.dev.derived, DERIVED))]  # fmt: skip
             return task.headline().value(task.score(*values)[task.headline().name])
 
-        make = partial(TaskModel.of, task, trained.encoder(CPU), len(found.train.classes))
+        make = partial(TaskModel, task, trained.encoder(CPU), len(found.train.classes))
         model, other = fine_tune(make, found.train.source, SOURCE, task.settings, seed, dev_score)
         values = [task.labels(found.test.derived, v, found.test.classes)
                   for v in (found.test.derived.gold, predict(model, found.test.derived, DERIVED))]  # fmt: skip
