@@ -21,7 +21,6 @@ import derivlang
 from derivlang.core.batch import Batch, realign
 from derivlang.core.errors import DataError
 from derivlang.engine.batches import Source
-from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
@@ -32,7 +31,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.training.encoder import Encoder
-from tests.evaluations import of_regime, options
+from tests.evaluations import evaluate, of_regime, options
 from tests.plugin.derivlang_sample.blocks import FORMAT
 from tests.plugin.derivlang_sample.tasks import Mood
 from tests.tiny_runs import MARKS, data_folder, languages, model_of, write_run

@@ -14,7 +14,6 @@ import torch
 from derivlang.core.batch import Batch
 from derivlang.engine.batches import Source
 from derivlang.evaluation import cell as cells
-from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.examples import by_unit, numbered, unit_of, with_documents
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.scores import read_part
@@ -24,7 +23,7 @@ from derivlang.formats import rows as tables
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.languages import DERIVED, SOURCE
-from tests.evaluations import fresh_run, options, rows
+from tests.evaluations import evaluate, fresh_run, options, rows
 from tests.tiny_runs import batch, data_folder
 
 EWT = "ud/UD_English-EWT"

@@ -23,7 +23,6 @@ from derivlang.evaluation import cell as cells
 from derivlang.evaluation import evaluate as evaluating
 from derivlang.evaluation import results
 from derivlang.evaluation.encoded import request_of
-from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.examples import Instances, by_length, padded
 from derivlang.evaluation.finetune import LabelBatch, TaskModel, batches, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
@@ -37,7 +36,18 @@ from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training.devices import device_of
 from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
-from tests.evaluations import fresh_run, of_regime, options, regimes, rows, stored, task_data, untouched_run, values
+from tests.evaluations import (
+    evaluate,
+    fresh_run,
+    of_regime,
+    options,
+    regimes,
+    rows,
+    stored,
+    task_data,
+    untouched_run,
+    values,
+)
 from tests.test_evaluate_examples import made
 from tests.tiny_runs import MARKS, languages, model_of, save_model, seal, write_run
 

@@ -1153,7 +1153,8 @@ def _(folder: Path, data: bytes) -> str | None:
 
 def _measured(run: Path) -> bytes:
     """Measure a run, and return its evaluation.json."""
-    from derivlang.evaluation.evaluate import EvaluateOptions, evaluate
+    from derivlang.evaluation.evaluate import EvaluateOptions
+    from tests.evaluations import evaluate
 
     evaluate(run, EvaluateOptions(measures=("alignment",), pairs=20, sentences=20, threads=1))
     return (run / "evaluation.json").read_bytes()
