@@ -12,12 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from derivlang.core.errors import DerivlangError, StoreError
-from derivlang.evaluation.collect import scores
+from derivlang.evaluation.collect import scores, verify_run
 from derivlang.evaluation.scores import SCHEMA, read_part
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.evaluation.verify import verify_run
 from derivlang.training.begun_from import model_of
 from derivlang.training.checkpoint import newest
 from derivlang.training.run_folder import read
