@@ -9,7 +9,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from derivlang.evaluation.evaluate import Evaluated
+from derivlang.engine.job import Events
+from derivlang.evaluation.evaluate import Evaluated, evaluations
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.registry import task_of
@@ -42,6 +43,14 @@ def options(*names: str, **changes: Any) -> EvaluateOptions:
     tasks = tuple(task_of(name).with_settings(**(QUICK | settings)) for name in names)  # type: ignore[attr-defined]
     usual = {"seeds": 1, "measures": (), "data_dir": task_data(), "device": "cpu"}
     return EvaluateOptions(tasks=tasks, **(usual | changes))
+
+
+def evaluate(
+    folder: Path, options: EvaluateOptions, events: Events | None = None, *, step: int | None = None
+) -> Evaluated:
+    """Evaluate a run, or its checkpoint of a step."""
+    ((_, found),) = evaluations(folder, {"": options}, [step], events)
+    return found
 
 
 def stored(folder: Path, name: str = "evaluation.json") -> dict[str, Any]:

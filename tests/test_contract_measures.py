@@ -16,7 +16,7 @@ import torch
 from derivlang.core.errors import UsageError
 from derivlang.engine.batches import Source
 from derivlang.evaluation.formulas import formula_of, value_of
-from derivlang.evaluation.heldout import Heldout, TrainingText
+from derivlang.evaluation.heldout import Heldout, TrainingText, training_text
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
@@ -86,7 +86,7 @@ def sets(spec: str, n: int = 30) -> MeasureSets:
         return Heldout.read(Source.open(found.pipeline, SourceRequest("demo")), "validation", found, n, 60)
 
     def read_training() -> TrainingText:
-        return TrainingText.read(Source.open(found.pipeline, SourceRequest("demo")), found, 500, {"seq_len": 60})
+        return training_text(Source.open(found.pipeline, SourceRequest("demo")), found, 500, {"seq_len": 60})
 
     return MeasureSets(run(spec).folder, found, "demo", read, n, n, read_training=read_training)
 

@@ -21,7 +21,6 @@ import derivlang
 from derivlang.core.batch import Batch, realign
 from derivlang.core.errors import DataError
 from derivlang.engine.batches import Source
-from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
@@ -32,7 +31,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.training.encoder import Encoder
-from tests.evaluations import of_regime, options
+from tests.evaluations import evaluate, of_regime, options
 from tests.plugin.derivlang_sample.blocks import FORMAT
 from tests.plugin.derivlang_sample.tasks import Mood
 from tests.tiny_runs import MARKS, data_folder, languages, model_of, write_run
@@ -164,7 +163,7 @@ def test_it_learns_five_examples(kind: str, model_type: str) -> None:
 
     def make() -> TaskModel:
         encoder = Encoder(model_of(model_type, languages("trans,inv").size).base_model, MARKS)
-        return TaskModel.of(asked, encoder, len(few.classes))
+        return TaskModel(asked, encoder, len(few.classes))
 
     rising = iter(range(999))  # the first of equal dev scores would choose the first epoch
     model, _ = fine_tune(make, few.derived, 1, settings, 1, lambda model: next(rising))
@@ -180,7 +179,7 @@ def test_frozen_parts_stay_as_they_were(freeze: str) -> None:
     few = asked.examples(batch("pos"), languages("trans,inv"), classes("pos")).first(5)
     encoder = Encoder(model_of("modernbert", languages("trans,inv").size).base_model, MARKS)
     before = {name: value.clone() for name, value in encoder.module.state_dict().items()}
-    made = TaskModel.of(asked, encoder, len(few.classes))
+    made = TaskModel(asked, encoder, len(few.classes))
     fine_tune(lambda: made, few.derived, 1, FinetuneSettings(epochs=2, lr=1e-2), 1, lambda model: 0.0)
     moved = {name for name, value in encoder.module.state_dict().items() if not torch.equal(value, before[name])}
     of_embeddings = {name for name in moved if "tok_embeddings" in name}

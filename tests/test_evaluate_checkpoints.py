@@ -18,11 +18,11 @@ from safetensors.torch import load_file, save_file
 from derivlang.core.batch import Batch
 from derivlang.engine.batches import Source
 from derivlang.evaluation.collect import scores
-from derivlang.evaluation.evaluate import evaluate, evaluations
+from derivlang.evaluation.evaluate import evaluations
 from derivlang.evaluation.finetune_settings import SPLITS
 from derivlang.training import checkpoint
 from tests.commands import run as cli
-from tests.evaluations import options, stored, task_data
+from tests.evaluations import evaluate, options, stored, task_data
 from tests.tiny_runs import languages, model_of, save_model, seal, write_run
 
 STEPS = (100, 200, 300)

@@ -14,7 +14,6 @@ import torch
 from derivlang.core.batch import Batch
 from derivlang.engine.batches import Source
 from derivlang.evaluation import cell as cells
-from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.examples import by_unit, numbered, unit_of, with_documents
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.scores import read_part
@@ -24,7 +23,7 @@ from derivlang.formats import rows as tables
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.languages import DERIVED, SOURCE
-from tests.evaluations import fresh_run, options, rows
+from tests.evaluations import evaluate, fresh_run, options, rows
 from tests.tiny_runs import batch, data_folder
 
 EWT = "ud/UD_English-EWT"
@@ -141,7 +140,7 @@ def test_the_oracle_is_the_epoch_of_the_derived_dev_set(run: Path, data: Path) -
                       for v in (found.dev.derived.gold, predict(model, found.dev.derived, DERIVED))]  # fmt: skip
             return task.headline().value(task.score(*values)[task.headline().name])
 
-        make = partial(TaskModel.of, task, trained.encoder(CPU), len(found.train.classes))
+        make = partial(TaskModel, task, trained.encoder(CPU), len(found.train.classes))
         model, other = fine_tune(make, found.train.source, SOURCE, task.settings, seed, dev_score)
         values = [task.labels(found.test.derived, v, found.test.classes)
                   for v in (found.test.derived.gold, predict(model, found.test.derived, DERIVED))]  # fmt: skip

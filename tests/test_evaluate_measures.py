@@ -24,12 +24,11 @@ from derivlang.engine.batches import Source
 from derivlang.evaluation.formulas import value_of
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures import alignment as embeddings
-from derivlang.evaluation.measures import links, retrieval
+from derivlang.evaluation.measures import links
 from derivlang.evaluation.measures.alignment import Alignment, EmbeddingPairs, hits, known_entries
 from derivlang.evaluation.measures.base import Measure
-from derivlang.evaluation.measures.links import Contextual, WordLinks
+from derivlang.evaluation.measures.links import Contextual, Retrieval, WordLinks
 from derivlang.evaluation.measures.perplexity import RATE, Perplexity, chosen
-from derivlang.evaluation.measures.retrieval import Retrieval
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
 from derivlang.evaluation.measures.surprisal import Surprisal
@@ -247,9 +246,9 @@ def test_chance_of_words_by_hand() -> None:
 
 def test_sentence_retrieval_by_hand() -> None:
     source = torch.tensor([[1.0, 0], [0, 1], [1, 1], [1, -1]])
-    assert share(retrieval.hits(source, source * 3)) == 100
+    assert share(links.hits(source, source * 3)) == 100
     # the third looks like the first: from the source 3 of 4, from the derived language 3 of 4
-    found = retrieval.hits(source, torch.stack([source[0], source[1], source[0], source[3]]))
+    found = links.hits(source, torch.stack([source[0], source[1], source[0], source[3]]))
     assert found.tolist() == [[2, 2], [2, 2], [0, 2], [2, 2]]
 
 
@@ -371,9 +370,9 @@ def test_layers_against_a_slow_loop(kind: str) -> None:
                 firsts[layer][side].append(state[0, 0])
     assert [words["words", layer] for layer in range(3)] == pytest.approx([100 * h / n_words for h in n_right])
     for layer in range(3):
-        assert sentences["sentences", layer] == share(retrieval.hits(*map(torch.stack, means[layer])))
+        assert sentences["sentences", layer] == share(links.hits(*map(torch.stack, means[layer])))
         if layer:
-            assert sentences["first", layer] == share(retrieval.hits(*map(torch.stack, firsts[layer])))
+            assert sentences["first", layer] == share(links.hits(*map(torch.stack, firsts[layer])))
     assert sentences["first", 0] == sentences["first", "chance"]  # every `<s>` has the same embedding
 
 

@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from derivlang.core.errors import UsageError
-from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune import LabelBatch, batches
 from derivlang.evaluation.rows import LanguageRows
@@ -22,7 +21,7 @@ from derivlang.evaluation.tasks.base import PairTask
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
-from tests.evaluations import of_regime, options, regimes, values
+from tests.evaluations import evaluate, of_regime, options, regimes, values
 from tests.test_evaluate_examples import END, classes_of, made, rows
 from tests.tiny_runs import MARKS, batch, languages, write_run
 

@@ -21,7 +21,6 @@ import transformers
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, UsageError
 from derivlang.engine.batches import Source
-from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.export import export_model, library_file
 from derivlang.evaluation.set_names import short_name
 from derivlang.evaluation.settings import EvaluateOptions
@@ -37,6 +36,7 @@ from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE, load
 from tests.commands import Ran
 from tests.commands import run as cli
+from tests.evaluations import evaluate
 from tests.helpers import ROOT
 from tests.tiny_runs import DEMO, MARKS, languages, model_of, save_model, write_run
 
@@ -112,7 +112,7 @@ def test_log_likelihoods_by_a_slow_loop(kind: str) -> None:
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     ids = draw.integers(12, languages("trans,inv").size, offsets[-1]).astype(np.int32)
     ids[offsets[4] : offsets[5]] = ids[offsets[2] : offsets[3]]  # the same sentence again
-    found = log_likelihoods(model, ids, offsets, DERIVED)
+    found = log_likelihoods(model, np.split(ids, offsets[1:-1]), DERIVED)
     assert found == pytest.approx([slowly(model, ids[a:b].tolist()) for a, b in pairwise(offsets)], rel=1e-4)
     assert found[2] == found[4]
 
@@ -394,7 +394,7 @@ def test_an_exported_tokenizer_gives_the_ids_of_the_model(spec: str, side: int, 
     own = ids[: offsets[1]].tolist()
     with torch.inference_mode():
         logs = model(torch.tensor([[0, *own]])).logits[0].double().log_softmax(-1)
-    ours = log_likelihoods(run.language_model(CPU), np.array(own, np.int32), np.array([0, len(own)]), side)
+    ours = log_likelihoods(run.language_model(CPU), [np.array(own, np.int32)], side)
     assert float(ours[0]) == pytest.approx(sum(float(logs[i, one]) for i, one in enumerate(own)), rel=1e-5)
 
 

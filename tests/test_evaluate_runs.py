@@ -23,7 +23,6 @@ from derivlang.evaluation import cell as cells
 from derivlang.evaluation import evaluate as evaluating
 from derivlang.evaluation import results
 from derivlang.evaluation.encoded import request_of
-from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.examples import Instances, by_length, padded
 from derivlang.evaluation.finetune import LabelBatch, TaskModel, batches, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
@@ -37,7 +36,18 @@ from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training.devices import device_of
 from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
-from tests.evaluations import fresh_run, of_regime, options, regimes, rows, stored, task_data, untouched_run, values
+from tests.evaluations import (
+    evaluate,
+    fresh_run,
+    of_regime,
+    options,
+    regimes,
+    rows,
+    stored,
+    task_data,
+    untouched_run,
+    values,
+)
 from tests.test_evaluate_examples import made
 from tests.tiny_runs import MARKS, languages, model_of, save_model, seal, write_run
 
@@ -95,7 +105,7 @@ def classifier(kind: str) -> TaskModel:
     with torch.random.fork_rng():
         torch.manual_seed(5)
         size = languages("trans,inv").size
-        return TaskModel.of(task_of("pos"), Encoder(model_of(kind, size).base_model, MARKS), len(UPOS))
+        return TaskModel(task_of("pos"), Encoder(model_of(kind, size).base_model, MARKS), len(UPOS))
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "roberta", "bert"])
@@ -108,7 +118,7 @@ def test_predictions_do_not_depend_on_the_batch(kind: str) -> None:
         a, b = found.derived.label_offsets[row : row + 2]
         with torch.inference_mode():
             rows = np.array([row, int(np.argmax(found.derived.lengths))])
-            logits, wide = (model.scores(LabelBatch.of(found.derived, some, CPU), 1) for some in (rows[:1], rows))
+            logits, wide = (model(LabelBatch.of(found.derived, some, CPU), 1) for some in (rows[:1], rows))
         assert together[a:b, 0].tolist() == logits.argmax(1).tolist()
         assert torch.allclose(logits, wide[: b - a], atol=1e-5)
 
@@ -133,8 +143,8 @@ class Fixed(torch.nn.Module):
 def test_only_labelled_places_get_a_gradient(name: str) -> None:
     found, _, _ = made("trans,inv", task_of(name), 40, "demo" if name == "pos" else "demo:nli")
     block = LabelBatch.of(found.derived, np.arange(5), CPU)
-    model = TaskModel.of(task_of(name), Encoder(Fixed((*block.ids.shape, 4)), MARKS), 17)
-    loss = model.loss(block, 1)
+    model = TaskModel(task_of(name), Encoder(Fixed((*block.ids.shape, 4)), MARKS), 17)
+    loss = model.task.loss(model(block, 1), block.gold)
     loss.backward()
     touched = model.encoder.module.states.grad.abs().sum(-1) > 0
     expected = torch.zeros_like(touched)
@@ -143,15 +153,19 @@ def test_only_labelled_places_get_a_gradient(name: str) -> None:
     assert not expected[~block.mask].any()
     # the loss is the mean over the labels
     with torch.no_grad():
-        logs = model.scores(block, 1).double().log_softmax(1)
+        logs = model(block, 1).double().log_softmax(1)
     assert float(loss.detach()) == pytest.approx(-float(np.mean([logs[i, g] for i, g in enumerate(block.gold[:, 0])])))
+
+
+def weights_of(model: TaskModel) -> list[torch.Tensor]:
+    return [one.detach().clone() for one in model.parameters()]
 
 
 def test_dev_chooses_the_epoch() -> None:
     states: list[list[torch.Tensor]] = []
 
     def score(model: TaskModel, values: list[float]) -> float:
-        states.append(model.state())
+        states.append(weights_of(model))
         return values[len(states) - 1]
 
     def tuned(values: list[float]) -> tuple[TaskModel, dict[str, Any]]:
@@ -163,7 +177,7 @@ def test_dev_chooses_the_epoch() -> None:
     for on_dev, best in (([1, 3, 2], 2), ([2, 2, 1], 1), ([1, 2, 3], 3), ([5], 1)):
         model, facts = tuned([float(value) for value in on_dev])
         assert facts == {"epoch": best, "dev": on_dev}
-        assert all(torch.equal(a, b) for a, b in zip(model.state(), states[best - 1], strict=True))
+        assert all(torch.equal(a, b) for a, b in zip(weights_of(model), states[best - 1], strict=True))
         assert len(on_dev) == 1 or not torch.equal(states[0][0], states[1][0])
 
 
@@ -172,9 +186,9 @@ def test_a_seed_is_of_its_fine_tuning_alone() -> None:
 
     def tuned(seed: int) -> torch.Tensor:
         base = model_of("roberta", languages("trans,inv").size).base_model
-        make = partial(TaskModel.of, task_of("pos"), Encoder(base, MARKS), 17)
+        make = partial(TaskModel, task_of("pos"), Encoder(base, MARKS), 17)
         model, _ = fine_tune(make, few(10), 0, settings, seed, lambda model: 0.0)
-        return model.state()[-2]
+        return weights_of(model)[-2]
 
     torch.manual_seed(3)
     first = torch.rand(1)

@@ -18,12 +18,12 @@ import torch
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
-from derivlang.evaluation.evaluate import Evaluated, evaluate
+from derivlang.evaluation.evaluate import Evaluated
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training.data import Data
 from derivlang.training.languages import DERIVED, SOURCE
 from tests.commands import run
-from tests.evaluations import options, rows, stored
+from tests.evaluations import evaluate, options, rows, stored
 from tests.reference_ngrams import cross_entropy
 from tests.tiny_runs import DEMO, batch
 from tests.training import model_file, trained

@@ -16,7 +16,6 @@ import pytest
 
 from derivlang.core.errors import DataError
 from derivlang.evaluation import cell as cells
-from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.results import damages, entries_of
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.labelling import PartsOfSpeech
@@ -25,7 +24,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.training.languages import Languages, of_texts
 from tests import scorers, squad
 from tests.checkpoints import checkpoint
-from tests.evaluations import fresh_run, options
+from tests.evaluations import evaluate, fresh_run, options
 from tests.tiny_runs import batch, data_folder, languages
 
 EWT = "ud/UD_English-EWT/en_ewt-ud-test.conllu"

@@ -51,8 +51,7 @@ from derivlang.evaluation.report.correlation import correlation, correlation_tab
 from derivlang.evaluation.report.factors import sections_of  # noqa: E402
 from derivlang.evaluation.report.facts import results_of, settings_of  # noqa: E402
 from derivlang.evaluation.report.figures import score_figures  # noqa: E402
-from derivlang.evaluation.report.score import ReportedScore, scores_of  # noqa: E402
-from derivlang.evaluation.report.tables import contrast_table, curve_table, score_table  # noqa: E402
+from derivlang.evaluation.report.tables import ReportedScore, contrast_table, curve_table, score_table, scores_of  # noqa: E402  # noqa: E402
 from derivlang.evaluation.report.write import part_of, report  # noqa: E402
 from derivlang.evaluation.statistics import FEW_UNITS  # noqa: E402
 

@@ -12,17 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from derivlang.core.errors import DerivlangError, StoreError
-from derivlang.evaluation.collect import scores
-from derivlang.evaluation.evaluate import evaluate
+from derivlang.evaluation.collect import scores, verify_run
 from derivlang.evaluation.scores import SCHEMA, read_part
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.evaluation.verify import verify_run
 from derivlang.training.begun_from import model_of
 from derivlang.training.checkpoint import newest
 from derivlang.training.run_folder import read
 from tests.commands import run as cli
+from tests.evaluations import evaluate
 from tests.leaves import changes
 from tests.tiny_runs import data_folder as task_data
 from tests.tiny_runs import seal

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.errors import DataError, StoreError
 from derivlang.engine.batches import Source
-from derivlang.evaluation.verify import verify_run
+from derivlang.evaluation.collect import verify_run
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest

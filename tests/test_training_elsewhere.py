@@ -377,7 +377,7 @@ def test_fine_tuning_elsewhere_is_waited_for_once_an_epoch(run: PretrainedRun) -
 
                 def classifier(place: torch.device = place) -> TaskModel:
                     encoder = there(near) if place == HERE else replace(near, module=copy.deepcopy(near.module))
-                    return TaskModel.of(task_of("xnli"), encoder, 17)
+                    return TaskModel(task_of("xnli"), encoder, 17)
 
                 model, facts = fine_tune(classifier, some, 1, make(epochs=2), 1, lambda model: 1.0)
                 waits.append(besides_masks(device))

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import torch
 
-from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training import devices
@@ -26,7 +25,7 @@ from derivlang.training.model import build_model, is_tied
 from derivlang.training.plan import settings_of
 from derivlang.training.speed import made_up_run, steps_per_second
 from derivlang.training.trainer import optimizer_of
-from tests.evaluations import options, rows
+from tests.evaluations import evaluate, options, rows
 from tests.test_evaluate_measures import alignment, heldout, sets_of, values
 from tests.test_training_loop import Stop, stopping, torchrun
 from tests.tiny_runs import write_run

@@ -19,7 +19,6 @@ import pytest
 from derivlang.core.arrays import lengths_of
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.layers.words import Words
-from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.export import export_model
 from derivlang.evaluation.tasks.labelling import PartsOfSpeech
 from derivlang.evaluation.trained import PretrainedRun
@@ -36,7 +35,7 @@ from derivlang.training.languages.readers import _blocks
 from derivlang.transforms.registry import TRANSFORMS
 from tests.checkpoints import checkpoint
 from tests.commands import written
-from tests.evaluations import options, regimes, rows
+from tests.evaluations import evaluate, options, regimes, rows
 from tests.strategies import Drop, Mark, some_order
 from tests.training import batches, log, trained, weights
 

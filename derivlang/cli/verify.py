@@ -99,7 +99,7 @@ def _verify(path: Path) -> dict[str, Any]:
             GRAMMAR_FILES.check(path)
         return _loaded(path, has_hash=grammar.has_hash)
     if (path / "run.json").exists():
-        from derivlang.evaluation.verify import verify_run
+        from derivlang.evaluation.collect import verify_run
 
         return verify_run(path)
     if (path / "study.json").exists():

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -124,7 +124,7 @@ class FinetuneCell:
         tested = [_Tested(cell) for cell in (self, *others)]
 
         def make() -> TaskModel:
-            return TaskModel.of(task, self.trained.encoder(device), len(self.sets.test.classes))
+            return TaskModel(task, self.trained.encoder(device), len(self.sets.test.classes))
 
         def dev_score(model: TaskModel) -> float:
             for one in tested:
@@ -153,8 +153,7 @@ class _Tested:
         """Return the counts of the task on a split in a language, and the predictions. model: of any target."""
         task, examples = self._cell.task, getattr(self._sets.of(number), split)
         instances = examples.side(number)
-        own = replace(model, encoder=self._cell.trained.reader(model.encoder))
-        predicted = predict(own, instances, number)
+        predicted = predict(model, instances, number, self._cell.trained.reader(model.encoder))
         labels = (task.labels(instances, values, examples.classes) for values in (instances.gold, predicted))
         return task.score(*labels), predicted
 

@@ -17,7 +17,7 @@ from derivlang.engine.batches import Source
 from derivlang.engine.job import Events, Job
 from derivlang.engine.plan import source_files
 from derivlang.evaluation.finetune_settings import MAX_LENGTH, SPLITS
-from derivlang.evaluation.heldout import Heldout, TrainingText, check_files
+from derivlang.evaluation.heldout import Heldout, TrainingText, check_files, training_text
 from derivlang.evaluation.sets import Sets, check_sources, other_labels
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import NamedTask, Task, UntunedTask
@@ -150,7 +150,7 @@ class EncodedText:
         source, _ = self._of_run("training")
         settings = {"seq_len": self._trained.longest, **self._trained.facts["settings"]}
         with stage("reading training text"):
-            return TrainingText.read(source, self._trained.languages, self._options.ngram_sentences, settings)
+            return training_text(source, self._trained.languages, self._options.ngram_sentences, settings)
 
     def _of_run(self, kind: Literal["heldout", "training"]) -> tuple[Source, str]:
         """Return the source of the run, and its split of held-out text or of training.

@@ -54,14 +54,6 @@ class Evaluated:
         return results.entries_of(self.record)[label]
 
 
-def evaluate(
-    folder: Path, options: EvaluateOptions, events: Events | None = None, *, step: int | None = None
-) -> Evaluated:
-    """Evaluate a run, or its checkpoint of a step. Raise DerivlangError as `evaluations`."""
-    ((_, found),) = evaluations(folder, {"": options}, [step], events)
-    return found
-
-
 def evaluations(
     folder: Path, targets: Mapping[str, EvaluateOptions], steps: Sequence[int | None], events: Events | None = None
 ) -> Iterator[tuple[int | None, Evaluated]]:

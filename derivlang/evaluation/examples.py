@@ -25,7 +25,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrays import (
+    Bool,
+    Int32,
+    Int64,
+    Ints,
+    UInt64,
+    expand_ranges,
+    lengths_of,
+    offsets_of,
+    owners,
+    take_rows,
+)
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
 from derivlang.core.layers.words import Values
@@ -58,7 +69,7 @@ def padded(ids: Int32, offsets: Int64, rows: Int64) -> tuple[Int64, Bool]:
     lengths = lengths_of(offsets)[rows]
     out = np.zeros((len(rows), int(lengths.max(initial=1))), np.int64)
     mask = np.arange(out.shape[1]) < lengths[:, None]
-    out[mask] = ids[expand_ranges(offsets[rows], lengths)]
+    out[mask] = ids[take_rows(offsets, rows)[0]]
     return out, mask
 
 
@@ -117,14 +128,13 @@ class Instances:
 
     def take(self, rows: Ints) -> Instances:
         """Return these rows, in this order."""
-        lengths, labels = self.lengths[rows], lengths_of(self.label_offsets)[rows]
-        flat, marked = expand_ranges(self.offsets[rows], lengths), expand_ranges(self.label_offsets[rows], labels)
+        (flat, offsets), (marked, label_offsets) = (take_rows(one, rows) for one in (self.offsets, self.label_offsets))
         return Instances(
             self.ids[flat],
-            offsets_of(lengths),
+            offsets,
             self.at[marked],
             self.gold[marked],
-            offsets_of(labels),
+            label_offsets,
             None if self.words is None else self.words[flat],
             None if self.languages is None else self.languages[flat],
             self.texts,

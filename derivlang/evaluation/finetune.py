@@ -7,6 +7,7 @@ for both languages, so a derived language with the source's ids gives the source
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -62,55 +63,34 @@ class LabelBatch:
         return cls(**arrays_to_device(arrays, device))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TaskModel:
-    """An encoder with the head of a task. If only the head is trained, dropout stays off in the encoder."""
+class TaskModel(torch.nn.Module):
+    """An encoder with a new head of a task, on the encoder's device.
 
-    task: Task
-    encoder: Encoder
-    head: torch.nn.Module
+    If only the head is trained, dropout stays off in the encoder.
+    """
 
-    @classmethod
-    def of(cls, task: Task, encoder: Encoder, n_classes: int) -> TaskModel:
-        """Return the encoder with a new head, on the encoder's device."""
-        if task.settings.freeze and not task.settings.only_head:
-            freeze(encoder.module, task.settings.freeze)
-        return cls(task, encoder, task.head(encoder.module.config, n_classes).to(encoder.device))
+    def __init__(self, task: Task, encoder: Encoder, n_classes: int):
+        super().__init__()
+        self.task, self.encoder, self.module = task, encoder, encoder.module
+        if task.settings.only_head:
+            self.module.requires_grad_(False)
+        elif task.settings.freeze:
+            freeze(self.module, task.settings.freeze)
+        self.head = task.head(self.module.config, n_classes).to(encoder.device)
 
-    @property
-    def only_head(self) -> bool:
-        """Whether the encoder keeps its weights."""
-        return self.task.settings.only_head
-
-    def parameters(self) -> list[torch.nn.Parameter]:
-        """Return the parameters that are trained."""
-        encoder = () if self.only_head else self.encoder.module.parameters()
-        return [*(p for p in encoder if p.requires_grad), *self.head.parameters()]
-
-    def train(self, on: bool) -> None:
+    def train(self, mode: bool = True) -> TaskModel:
         """Turn dropout on or off, in the encoder only if it is trained."""
-        self.encoder.module.train(on and not self.only_head)
-        self.head.train(on)
+        super().train(mode)
+        self.module.train(mode and not self.task.settings.only_head)
+        return self
 
-    def scores(self, batch: LabelBatch, language: int) -> Any:
-        """Return the scores of the head for the labels of the batch. language: of rows that are not mixed."""
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.only_head):
-            states = self.encoder(batch.ids, batch.mask, language if batch.languages is None else batch.languages)
-        return self.head(states, batch)
+    def forward(self, batch: LabelBatch, language: int, encoder: Encoder | None = None) -> Any:
+        """Return the scores of the head for the labels of the batch.
 
-    def loss(self, batch: LabelBatch, language: int) -> torch.Tensor:
-        """Return the mean loss over the labels of the batch."""
-        return self.task.loss(self.scores(batch, language), batch.gold)
-
-    def state(self) -> list[torch.Tensor]:
-        """Return a copy of the weights that are trained."""
-        return [p.detach().clone() for p in self.parameters()]
-
-    def restore(self, state: list[torch.Tensor]) -> None:
-        """Set the trained weights to a copy that `state` returned."""
-        with torch.no_grad():
-            for parameter, value in zip(self.parameters(), state, strict=True):
-                parameter.copy_(value)
+        language: of rows that are not mixed. encoder: the same model for other languages; None: the model's.
+        """
+        languages = language if batch.languages is None else batch.languages
+        return self.head((encoder or self.encoder)(batch.ids, batch.mask, languages), batch)
 
 
 def fine_tune(
@@ -136,14 +116,14 @@ def fine_tune(
         per_epoch = math.ceil(train.n_rows / settings.batch_size)
         total, done = per_epoch * settings.epochs, 0
         scores: list[float] = []
-        best: list[torch.Tensor] = []
+        best: dict[str, Any] = {}
         for epoch in range(settings.epochs):
             model.train(True)
             losses = []
             for rows in batches(train, settings.batch_size, seed, epoch, together):
                 batch = LabelBatch.of(train, rows, model.encoder.device)
                 if len(batch.gold):
-                    loss = model.loss(batch, language)
+                    loss = model.task.loss(model(batch, language), batch.gold)
                     optimiser.zero_grad(set_to_none=True)
                     loss.backward()
                     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -161,10 +141,10 @@ def fine_tune(
                 )
             scores.append(dev_score(model))
             if scores[-1] > max(scores[:-1], default=-math.inf) and epoch + 1 < settings.epochs:
-                best = model.state()
+                best = copy.deepcopy(model.state_dict())
         chosen = int(np.argmax(scores))
         if chosen + 1 < settings.epochs:
-            model.restore(best)
+            model.load_state_dict(best)
     return model, {"epoch": chosen + 1, "dev": scores}
 
 
@@ -186,8 +166,8 @@ def batches(instances: Instances, size: int, seed: int, epoch: int, together: in
         yield (some[:, None] * together + np.arange(together)).ravel()
 
 
-def predict(model: TaskModel, instances: Instances, language: int) -> Int64:
-    """Return int64[G, k]: the most probable labels."""
+def predict(model: TaskModel, instances: Instances, language: int, encoder: Encoder | None = None) -> Int64:
+    """Return int64[G, k]: the most probable labels. encoder: as of `TaskModel.forward`."""
     model.train(False)
     out = np.zeros_like(instances.gold)
     with torch.inference_mode():
@@ -195,6 +175,6 @@ def predict(model: TaskModel, instances: Instances, language: int) -> Int64:
             batch = LabelBatch.of(instances, rows, model.encoder.device)
             if len(batch.gold):
                 counts = lengths_of(instances.label_offsets)[rows]
-                labels = model.task.decode(model.scores(batch, language)).cpu().numpy()
+                labels = model.task.decode(model(batch, language, encoder)).cpu().numpy()
                 out[expand_ranges(instances.label_offsets[rows], counts)] = labels
     return out

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from derivlang.align.lexical import Floats
-from derivlang.core.arrays import Bool, Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, lengths_of, offsets_of, owners, take_rows
 from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError
@@ -34,6 +34,10 @@ from derivlang.training.encode import SHORTEST
 from derivlang.training.languages import Languages, LanguageSide
 
 _MUCH = 0.05  # share of the sentences from which on it is said that they are left out
+
+
+# The text of both languages that a run was trained on; None for one that it was not trained on.
+TrainingText: TypeAlias = tuple[Sentences | None, Sentences | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,8 +174,7 @@ class Heldout:
 
     def take(self, rows: Int64) -> Heldout:
         """Return these sentences, in this order."""
-        lengths = lengths_of(self.offsets)[rows]
-        at, offsets = expand_ranges(self.offsets[rows], lengths), offsets_of(lengths)
+        at, offsets = take_rows(self.offsets, rows)
         shift = np.zeros(self.n_sentences, np.int64)
         shift[rows] = offsets[:-1] - self.offsets[rows]
         forms = (None if some is None else some.take(to_arrow(at)) for some in (self.forms, self.derived_forms))
@@ -183,10 +186,8 @@ class Heldout:
         """Return a side of these sentences. shift: int64[S], what is added to the slots of a sentence."""
 
         def moved(slots: Int64) -> tuple[Int64, Int64]:
-            within = self._offsets(slots)
-            lengths = lengths_of(within)[rows]
-            at = expand_ranges(within[rows], lengths)
-            return at, slots[at] + np.repeat(shift[rows], lengths)
+            at, within = take_rows(self._offsets(slots), rows)
+            return at, slots[at] + np.repeat(shift[rows], lengths_of(within))
 
         at, slots = moved(side.slots)
         return LanguageSide(side.ids[at], slots, None if side.words is None else moved(side.words)[1])
@@ -249,48 +250,41 @@ def check_files(told: list[dict[str, Any]] | None, files: list[dict[str, Any]], 
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainingText:
-    """The text of both languages, None for one that the run was not trained on."""
+def training_text(source: Source, languages: Languages, n: int, settings: Mapping[str, Any]) -> TrainingText:
+    """Read the first n sentences of the source's first split. settings: of the training, as in run.json."""
+    asked, split = settings.get("languages", "both"), source.corpus.splits[0]
+    parts: dict[str, list[tuple[Int64, Int64]]] = {name: [] for name in SIDES if asked in ("both", name)}
+    left = n
+    for batch in source.batches(split, settings.get("limit")):
+        both = languages.parallel(batch)
+        blocks = both.blocks[: left + 1]
+        pieces = cut(blocks, np.cumsum(both.begins(), dtype=np.int64), settings["seq_len"] - 2)
+        for name, side in zip(SIDES, both.sides, strict=True):
+            if name in parts:
+                parts[name].append(_pieces(side, pieces))
+        left -= len(blocks) - 1
+        if not left:
+            break
 
-    source: Sentences | None
-    derived: Sentences | None
+    def text(parts: list[tuple[Int64, Int64]]) -> Sentences:
+        ids, lengths = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return closed(ids, offsets_of(lengths), languages.special_ids.end)
 
-    @classmethod
-    def read(cls, source: Source, languages: Languages, n: int, settings: Mapping[str, Any]) -> TrainingText:
-        """Read the first n sentences of the source's first split. settings: of the training, as in run.json."""
-        asked, split = settings.get("languages", "both"), source.corpus.splits[0]
-        parts: tuple[list[Sentences], list[Sentences]] = [], []
-        left = n
-        for batch in source.batches(split, settings.get("limit")):
-            both = languages.parallel(batch)
-            blocks = both.blocks[: left + 1]
-            pieces = cut(blocks, np.cumsum(both.begins(), dtype=np.int64), settings["seq_len"] - 2)
-            for name, side, some in zip(SIDES, both.sides, parts, strict=True):
-                if asked in ("both", name):
-                    some.append(_pieces(side, pieces, languages.special_ids.end))
-            left -= len(blocks) - 1
-            if not left:
-                break
-        return cls(*(_joined_sentences(some) if some else None for some in parts))
+    source_text, derived_text = (text(parts[name]) if name in parts else None for name in SIDES)
+    return source_text, derived_text
 
 
-def closed(ids: Int32, offsets: Int64, end: int) -> Sentences:
-    """Return rows of sub-words, each with its closing `</s>`. ids: int32[M], at offsets int64[R + 1]; end: its id."""
+def closed(ids: Ints, offsets: Int64, end: int) -> Sentences:
+    """Return rows of sub-words, each with its closing `</s>`. ids: [M], at offsets int64[R + 1]; end: its id."""
     return Sentences(np.insert(ids.astype(np.int64), offsets[1:], end), offsets + np.arange(len(offsets)))
 
 
-def _pieces(side: LanguageSide, pieces: Int64, end: int) -> Sentences:
-    """Return the sub-words of a language by piece. pieces: int64[P + 1], slot offsets; later slots are left out."""
+def _pieces(side: LanguageSide, pieces: Int64) -> tuple[Int64, Int64]:
+    """Return (the sub-words of a language by piece, int64[M], the number of each piece, int64[P]).
+
+    pieces: int64[P + 1], slot offsets; later slots are left out.
+    """
     some = np.flatnonzero(side.slots < pieces[-1])
     piece = owners(pieces)[side.slots[some]]
-    ids = side.ids[some][np.argsort(piece, kind="stable")]
-    counts = np.bincount(piece, minlength=len(pieces) - 1)
-    return closed(ids, np.concatenate([[0], np.cumsum(counts)]), end)
-
-
-def _joined_sentences(parts: list[Sentences]) -> Sentences:
-    """Return the sentences of several texts as if they were one text."""
-    starts = np.cumsum([0, *(len(part.words) for part in parts)])
-    offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts.tolist(), strict=False)]
-    return Sentences(np.concatenate([part.words for part in parts]), np.concatenate([*offsets, starts[-1:]]))
+    ids = side.ids[some][np.argsort(piece, kind="stable")].astype(np.int64)
+    return ids, np.bincount(piece, minlength=len(pieces) - 1)

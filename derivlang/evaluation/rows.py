@@ -13,78 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, positions
+from derivlang.core.arrays import (
+    Bool,
+    Int32,
+    Int64,
+    Ints,
+    expand_ranges,
+    lengths_of,
+    offsets_of,
+    owners,
+    positions,
+    take_rows,
+)
 from derivlang.core.batch import Batch
 from derivlang.evaluation.examples import Examples, Instances, framed
 from derivlang.training.languages import DERIVED, SOURCE, Languages, LanguageSide
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SegmentRows:
-    """The slots of R rows with K sides, one segment per side.
-
-    units: int64[R * K], the unit of each segment. kept: int64[R * K], number of the unit's first slots in the row.
-    unit_offsets: int64[U + 1], slot offsets.
-    """
-
-    units: Int64
-    kept: Int64
-    unit_offsets: Int64
-    n_sides: int
-
-    @classmethod
-    def of(cls, batch: Batch, offsets: Int64, max_length: int) -> SegmentRows:
-        """Return rows of at most max_length slots, with special ids. A word longer than its row is cut inside.
-
-        offsets: int64[N + 1], slots of the batch's words.
-
-        pair of 9 + 4 slots, max_length 13: room 10, the shorter side keeps min(4, 10 // 2), the longer 10 - 4
-        """
-        unit_offsets = offsets[batch.unit_words]
-        n_sides = batch.records.shape[1]
-        units = batch.records.astype(np.int64)
-        lengths = lengths_of(unit_offsets)[units]
-        room = max_length - 1 - n_sides
-        limits = lengths.copy()
-        if n_sides == 1:
-            limits = np.minimum(lengths, room)
-        else:
-            long = lengths.sum(axis=1) > room
-            short = np.minimum(lengths.min(axis=1), room // 2)[:, None]
-            first = lengths[:, :1] <= lengths[:, 1:]  # whether the first side is the shorter one
-            cut = np.where(first ^ np.array([False, True]), short, room - short)
-            limits = np.where(long[:, None], np.minimum(lengths, cut), lengths)
-        flat, starts, limit = units.ravel(), unit_offsets[units.ravel()], limits.ravel()
-        edge = offsets[np.searchsorted(offsets, starts + limit, "right") - 1] - starts
-        kept = np.where(limit == lengths.ravel(), limit, np.where(edge > 0, edge, limit))
-        return cls(flat, kept, unit_offsets, n_sides)
-
-    @property
-    def cut(self) -> Bool:
-        """bool[R]: rows that were cut."""
-        short = self.kept < lengths_of(self.unit_offsets)[self.units]
-        return np.asarray(short.reshape(-1, self.n_sides).any(axis=1))
-
-    def gather(self, slots: Int64) -> tuple[Int64, Int64]:
-        """Return (int64[M]: which sub-words of a language stand in the rows; int64[M]: the segment of each).
-
-        slots: of all sub-words of the batch, in the order of the language.
-
-        units of 3 and 2 slots, slots [2, 0, 1, 3, 4], kept [2, 2]  ->  [1, 2, 3, 4], segments [0, 0, 1, 1]
-        """
-        n_units = len(self.unit_offsets) - 1
-        unit = np.searchsorted(self.unit_offsets, slots, "right") - 1
-        ends = offsets_of(np.bincount(unit, minlength=n_units))
-        lengths = lengths_of(ends)[self.units]
-        at = expand_ranges(ends[self.units], lengths)
-        segment = np.repeat(np.arange(len(self.units)), lengths)
-        inside = slots[at] < (self.unit_offsets[self.units] + self.kept)[segment]
-        return at[inside], segment[inside]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,10 +127,15 @@ class LanguageRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParallelRows:
-    """The rows of a batch in both languages. has_subwords: bool[N], the source words that have sub-words."""
+    """The R rows of a batch in both languages.
+
+    units: int64[R * n_sides], the unit of each segment. cut: bool[R], rows that were cut. has_subwords: bool[N], the
+    source words that have sub-words.
+    """
 
     batch: Batch
-    segments: SegmentRows
+    units: Int64
+    cut: Bool
     source: LanguageRows
     derived: LanguageRows
     has_subwords: Bool
@@ -192,9 +144,41 @@ class ParallelRows:
     def of(cls, batch: Batch, languages: Languages, max_length: int, *, last: bool = False) -> ParallelRows:
         """Return the rows of a batch of at most `max_length` sub-words, which may be cut.
 
-        last: whether a word stands at its last sub-word.
+        last: whether a word stands at its last sub-word. A word longer than its row is cut inside.
         """
-        return _parallel_rows(batch, languages, max_length, last)
+        both, n_sides = languages.parallel(batch), batch.records.shape[1]
+        unit_offsets, units = both.offsets[batch.unit_words], batch.records.astype(np.int64).ravel()
+        lengths, starts = lengths_of(unit_offsets)[units], unit_offsets[units]
+        limits = _limits(lengths.reshape(-1, n_sides), max_length - 1 - n_sides).ravel()
+        edges = both.offsets[np.searchsorted(both.offsets, starts + limits, "right") - 1]  # ends of words
+        ends = np.where((limits == lengths) | (edges == starts), starts + limits, edges)
+        inserted = both.of_inserted()
+
+        def rows(side: LanguageSide) -> LanguageRows:
+            # Units of 3 and 2 slots, of which 2 each are kept: of the slots 2 0 1 3 4 these are 0 1 3 4.
+            unit = np.searchsorted(unit_offsets, side.slots, "right") - 1
+            at, of_segments = take_rows(offsets_of(np.bincount(unit, minlength=len(unit_offsets) - 1)), units)
+            segment = owners(of_segments).astype(np.int64)
+            inside = side.slots[at] < ends[segment]
+            at, segment = at[inside], segment[inside]
+            within = offsets_of(np.bincount(segment, minlength=len(units)))
+            ids, offsets = framed(side.ids[at], within, languages.special_ids, n_sides)
+            # A row begins with `<s>`, and each of its segments before this one ended with `</s>`.
+            places = positions(within[::n_sides]) + 1 + segment % n_sides
+            words, slots = both.words(side)[at], side.slots[at]
+            stand = slots == both.offsets[words]
+            if last:
+                stand = _is_last(segment * batch.n_words + words, ~inserted[slots])
+            return LanguageRows(ids, offsets, words[stand], places[stand], segment[stand], n_sides)
+
+        has_subwords = np.bincount(both.words(both.source), minlength=batch.n_words) > 0
+        cut = np.asarray((ends < starts + lengths).reshape(-1, n_sides).any(axis=1))
+        return cls(batch, units, cut, rows(both.source), rows(both.derived), has_subwords)
+
+    @property
+    def n_words(self) -> int:
+        """The number of words of all rows (`in_all_rows`)."""
+        return int(lengths_of(self.batch.unit_words)[self.units].sum())
 
     def in_all_rows(self, segments: Int64, words: Int64) -> Int64:
         """Return words of the batch, in these segments, as words of all rows, one row after the other.
@@ -202,9 +186,8 @@ class ParallelRows:
         Rows of one context share its words in the batch. Contexts of 3 words and questions of 2, units 0 1 and 0 2:
         words 0 1 2 of the context are places 0 1 2 in segment 0, and 5 6 7 in segment 2.
         """
-        units = self.segments.units
-        starts = offsets_of(lengths_of(self.batch.unit_words)[units])
-        return starts[segments] + words - self.batch.unit_words[units[segments]]
+        starts = offsets_of(lengths_of(self.batch.unit_words)[self.units])
+        return starts[segments] + words - self.batch.unit_words[self.units[segments]]
 
     def mixed(self) -> ParallelRows:
         """Return the mixed rows of pairs, in the places of both languages.
@@ -225,31 +208,20 @@ class ParallelRows:
         unscored = 0 if n_labels is None else n_labels - len(source.gold)
         batch = self.batch
         documents, numbers = batch.documents.astype(np.int64), np.arange(batch.n_records)
-        return Examples(
-            source, derived, batch.record_keys, classes, self.segments.cut, documents, unscored, (self, numbers)
-        )
+        return Examples(source, derived, batch.record_keys, classes, self.cut, documents, unscored, (self, numbers))
 
 
-@lru_cache(maxsize=1)  # tasks of one set, and both kinds of rows of a task of pairs, ask for a batch's rows in turn
-def _parallel_rows(batch: Batch, languages: Languages, max_length: int, last: bool) -> ParallelRows:
-    both = languages.parallel(batch)
-    segments = SegmentRows.of(batch, both.offsets, max_length)
-    inserted = both.of_inserted()
+def _limits(lengths: Int64, room: int) -> Int64:
+    """Return int64[R, K]: the maximum number of slots of each segment, in rows with room for so many.
 
-    def rows(side: LanguageSide) -> LanguageRows:
-        at, segment = segments.gather(side.slots)
-        inside = offsets_of(np.bincount(segment, minlength=len(segments.units)))
-        ids, ends = framed(side.ids[at], inside, languages.special_ids, segments.n_sides)
-        # A row begins with `<s>`, and each of its segments before this one ended with `</s>`.
-        places = positions(inside[:: segments.n_sides]) + 1 + segment % segments.n_sides
-        words, slots = both.words(side)[at], side.slots[at]
-        stand = slots == both.offsets[words]
-        if last:
-            stand = _is_last(segment * batch.n_words + words, ~inserted[slots])
-        return LanguageRows(ids, ends, words[stand], places[stand], segment[stand], segments.n_sides)
-
-    has_subwords = np.bincount(both.words(both.source), minlength=batch.n_words) > 0
-    return ParallelRows(batch, segments, rows(both.source), rows(both.derived), has_subwords)
+    lengths: int64[R, K]. 9 and 4 slots, room 10: the shorter one keeps min(4, 10 // 2), the longer one 10 - 4
+    """
+    if lengths.shape[1] == 1:
+        return np.minimum(lengths, room)
+    short = np.minimum(lengths.min(axis=1), room // 2)[:, None]
+    is_first = lengths[:, :1] <= lengths[:, 1:]  # whether the first side is the shorter one
+    limits = np.where(is_first ^ np.array([False, True]), short, room - short)
+    return np.where(lengths.sum(axis=1, keepdims=True) > room, np.minimum(lengths, limits), lengths)
 
 
 def _is_last(groups: Int64, members: Bool) -> Bool:

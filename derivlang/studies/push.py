@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import first_names, warn
+from derivlang.evaluation.collect import files_of_run, verify_run
 from derivlang.evaluation.plan import STUDY
-from derivlang.evaluation.verify import files_of_run, verify_run
 from derivlang.formats.places import is_remote
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.folders import split_files

@@ -19,11 +19,10 @@ from derivlang.core.seal import is_intact, sealed
 from derivlang.core.settings import declared
 from derivlang.core.version import __version__
 from derivlang.evaluation import results
-from derivlang.evaluation.collect import evaluations
+from derivlang.evaluation.collect import evaluations, verify_run
 from derivlang.evaluation.finetune_settings import RULES, FinetuneSettings
 from derivlang.evaluation.plan import FORMAT, STUDY, StudyPlan, read_plan
 from derivlang.evaluation.results import EVALUATION
-from derivlang.evaluation.verify import verify_run
 from derivlang.formats.base import suffixes
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.places import is_path

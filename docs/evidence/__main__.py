@@ -57,7 +57,7 @@ from derivlang.evaluation.report.correlation import correlation, correlations_of
 from derivlang.evaluation.report.factors import INTERACTION, Section
 from derivlang.evaluation.report.figures import correlation_figure, score_figures
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS
-from derivlang.evaluation.report.score import ReportedScore, scores_of
+from derivlang.evaluation.report.tables import ReportedScore, scores_of
 from derivlang.evaluation.table import FACTOR
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

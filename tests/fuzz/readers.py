@@ -878,7 +878,7 @@ def _collected(name: str) -> Callable[[Path, bytes], str | None]:
     """A run with one file of its evaluation, whose table is collected and compared."""
 
     def read(folder: Path, data: bytes) -> str | None:
-        from derivlang.evaluation.verify import verify_run
+        from derivlang.evaluation.collect import verify_run
 
         shutil.copytree(_evaluated(), folder / "run")
         (folder / "run" / name).write_bytes(data)
@@ -1026,7 +1026,7 @@ for _name in (
         "studies.records",
     )(_records(_name))
 reader("run.json", "json", _run_seed("run.json"), "evaluation.collect")(_collected("run.json"))
-reader("evaluation.json", "json", _run_seed("evaluation.json"), "evaluation.results", "evaluation.verify")(
+reader("evaluation.json", "json", _run_seed("evaluation.json"), "evaluation.results", "evaluation.collect")(
     _collected("evaluation.json")
 )
 reader("scores of a fine-tuning", "parquet", _run_seed("evaluation/pos.sup.1.parquet"), "evaluation.scores")(
@@ -1153,7 +1153,8 @@ def _(folder: Path, data: bytes) -> str | None:
 
 def _measured(run: Path) -> bytes:
     """Measure a run, and return its evaluation.json."""
-    from derivlang.evaluation.evaluate import EvaluateOptions, evaluate
+    from derivlang.evaluation.evaluate import EvaluateOptions
+    from tests.evaluations import evaluate
 
     evaluate(run, EvaluateOptions(measures=("alignment",), pairs=20, sentences=20, threads=1))
     return (run / "evaluation.json").read_bytes()

@@ -121,8 +121,8 @@ class NGrams(Measure):
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
         """Yield the bits of each sentence in the languages of the training, by 2- to 5-grams."""
-        text, train = sets.sentences, sets.training_text
-        for regime, side, known in zip(SIDES, (text.source, text.derived), (train.source, train.derived), strict=True):
+        text = sets.sentences
+        for regime, side, known in zip(SIDES, (text.source, text.derived), sets.training_text, strict=True):
             if known is None:
                 continue
             held_out = closed(side.ids, text.offsets_in(side), model.special_ids.end)

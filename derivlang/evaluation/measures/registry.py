@@ -18,7 +18,7 @@ MEASURES: Registry[Measure] = Registry(
     {
         "alignment": "derivlang.evaluation.measures.alignment:Alignment",
         "contextual": "derivlang.evaluation.measures.links:Contextual",
-        "retrieval": "derivlang.evaluation.measures.retrieval:Retrieval",
+        "retrieval": "derivlang.evaluation.measures.links:Retrieval",
         "links": "derivlang.evaluation.measures.links:WordLinks",
         "ngrams": "derivlang.evaluation.measures.perplexity:NGrams",
         "perplexity": "derivlang.evaluation.measures.perplexity:Perplexity",

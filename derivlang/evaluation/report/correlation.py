@@ -31,7 +31,7 @@ from derivlang.core.threads import one_thread
 from derivlang.evaluation.report.cells import EMPTY, Table, p_value
 from derivlang.evaluation.report.factors import Section
 from derivlang.evaluation.report.frame import REGIMES
-from derivlang.evaluation.report.score import ReportedScore
+from derivlang.evaluation.report.tables import ReportedScore
 
 PERMUTATIONS = 10_000
 _EXACT = 50_000  # permutations at most

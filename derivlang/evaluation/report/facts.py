@@ -17,7 +17,7 @@ from derivlang.evaluation.report.cells import EMPTY, Table, grid, interval, numb
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole, leading
 from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, told_of
 from derivlang.evaluation.report.frame import CHANCE, DELTA, RANGE, SUP, ZS
-from derivlang.evaluation.report.score import ReportedScore
+from derivlang.evaluation.report.tables import ReportedScore
 from derivlang.evaluation.table import SETTING
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.pipeline import Pipeline

@@ -25,7 +25,7 @@ from derivlang.evaluation.report.cells import file_name, listed, number
 from derivlang.evaluation.report.correlation import interval_of
 from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, is_number, told_of
 from derivlang.evaluation.report.frame import CHANCE, DELTA
-from derivlang.evaluation.report.score import ReportedScore, regime_title
+from derivlang.evaluation.report.tables import ReportedScore, regime_title
 from derivlang.evaluation.scores import counts_of
 
 INK = "#010203"  # of text and axes, used for nothing else

@@ -27,8 +27,14 @@ from derivlang.evaluation.report.facts import results_of, run_list, settings_of,
 from derivlang.evaluation.report.figures import Figure, correlation_figure, score_figures
 from derivlang.evaluation.report.frame import with_names
 from derivlang.evaluation.report.page import Part, latex, page
-from derivlang.evaluation.report.score import scores_of
-from derivlang.evaluation.report.tables import contrast_table, curve_table, every_score, score_table, signatures
+from derivlang.evaluation.report.tables import (
+    contrast_table,
+    curve_table,
+    every_score,
+    score_table,
+    scores_of,
+    signatures,
+)
 from derivlang.evaluation.table import write_scores
 from derivlang.formats.progress import stage
 from derivlang.store.folders import is_free, replace_folder

@@ -23,7 +23,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.align.lexical import Floats
-from derivlang.core.arrays import Bool, Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, offsets_of, owners
 from derivlang.core.arrow import to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
@@ -115,13 +114,13 @@ class MinimalPairs(UntunedTask):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pairs:
-    """The P pairs of a set in both languages; their sentences are good and bad in turn.
+    """The P pairs of a set in both languages.
 
-    sides: of each language the ids, int32[M], and the offsets of sentences, int64[2 * P + 1]. keys: uint64[P, 2], of
-    the sentences. fits: bool[P], pairs that fit into a row in both languages. names: P values of each column of groups.
+    sides: the ids of the sentences of each language, int32 each, good and bad in turn. keys: uint64[P, 2], of the
+    sentences. fits: bool[P], pairs that fit into a row in both languages. names: P values of each column of groups.
     """
 
-    sides: tuple[tuple[Int32, Int64], ...]
+    sides: tuple[list[Int32], ...]
     keys: UInt64
     fits: Bool
     names: dict[str, list[Any]]
@@ -129,34 +128,26 @@ class _Pairs:
     @classmethod
     def of(cls, batches: Iterable[Batch], languages: Languages, longest: int) -> _Pairs:
         """Return the pairs of all batches, which may end inside a pair."""
-        ids: tuple[list[Int32], ...] = [], []
-        lengths: tuple[list[Int64], ...] = [], []
+        sides: tuple[list[Int32], ...] = [], []
         keys, names = [], dict[str, list[Any]]()
         for batch in batches:
             both, units = languages.parallel(batch), batch.records.astype(np.int64).ravel()
             unit_of_word = owners(batch.unit_words)  # an order stays inside its unit
-            for i, side in enumerate(both.sides):
+            for side, sentences in zip(both.sides, sides, strict=False):
                 counts = np.bincount(unit_of_word[both.words(side)], minlength=len(batch.unit_words) - 1)
-                lengths[i].append(counts[units])
-                ids[i].append(side.ids[expand_ranges(offsets_of(counts)[units], counts[units])])
+                by_unit = np.split(side.ids, np.cumsum(counts)[:-1])
+                sentences += [by_unit[unit] for unit in units]
             keys.append(sequence_keys(batch.type_hashes[batch.words], batch.unit_words)[units])
             for column, values in _names(batch).items():
                 names.setdefault(column, []).extend(values)
-        counts = np.array([np.concatenate(each) for each in lengths])
-        return cls(
-            tuple((np.concatenate(each), offsets_of(n)) for each, n in zip(ids, counts, strict=True)),
-            np.concatenate(keys).reshape(-1, 2),
-            np.asarray(counts.max(axis=0).reshape(-1, 2).max(axis=1) <= longest - 2),
-            {column: values[::2] for column, values in names.items()},
-        )
+        fits = np.array([[len(ids) <= longest - 2 for ids in sentences] for sentences in sides]).all(axis=0)
+        firsts = {column: values[::2] for column, values in names.items()}
+        return cls(sides, np.concatenate(keys).reshape(-1, 2), np.asarray(fits.reshape(-1, 2).all(axis=1)), firsts)
 
     def outcomes(self, model: Encoder, language: int) -> Int64:
         """Return int64[F], for the pairs that fit: 2 if the good sentence is more probable, 1 for a tie, else 0."""
-        ids, offsets = self.sides[language]
-        sentences = np.flatnonzero(np.repeat(self.fits, 2))
-        lengths = lengths_of(offsets)[sentences]
-        some = ids[expand_ranges(offsets[sentences], lengths)], offsets_of(lengths)
-        good, bad = log_likelihoods(model, *some, language).reshape(-1, 2).T
+        sentences = zip(self.sides[language], np.repeat(self.fits, 2), strict=True)
+        good, bad = log_likelihoods(model, [ids for ids, fits in sentences if fits], language).reshape(-1, 2).T
         return np.asarray(1 + np.sign(good - bad), np.int64)
 
 
@@ -197,25 +188,23 @@ def _check_in_turn(corpus: Corpus, part: CorpusFile) -> None:
         raise _wrong("the last pair has no sentence with `# acceptable = no`", place)
 
 
-def log_likelihoods(model: Encoder, ids: Int32, offsets: Int64, language: int) -> Floats:
+def log_likelihoods(model: Encoder, sentences: Sequence[Int32], language: int) -> Floats:
     """Return float64[S]: the (pseudo-)log-likelihood of each sentence of a language, in nats.
 
-    ids: int32[M], offsets: int64[S + 1]. Equal sentences are computed once, so that they tie exactly.
+    sentences: the ids of each, int32. Equal sentences are computed once, so that they tie exactly.
     """
     from derivlang.evaluation.measures.bits import SentenceBits, masked_bits
 
     numbers: dict[bytes, int] = {}
-    texts = [ids[begin:end].tobytes() for begin, end in pairwise(offsets.tolist())]
-    number = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
-    _, first = np.unique(number, return_index=True)
-    lengths = lengths_of(offsets)[first]
-    once, ends = ids[expand_ranges(offsets[first], lengths)], offsets_of(lengths)
-    with stage("log-likelihoods", "rows", len(first) if model.causal else len(once)):
+    number = [numbers.setdefault(ids.tobytes(), len(numbers)) for ids in sentences]
+    once = [np.frombuffer(text, np.int32) for text in numbers]
+    ids, offsets = np.concatenate(once), offsets_of(np.array([len(one) for one in once]))
+    with stage("log-likelihoods", "rows", len(once) if model.causal else len(ids)):
         if model.causal:
-            bits = SentenceBits.of(model, once, ends, language).subwords
+            bits = SentenceBits.of(model, ids, offsets, language).subwords
         else:
-            bits = masked_bits(model, once, ends, language)
-    sums = np.bincount(owners(ends), bits, minlength=len(first))
+            bits = masked_bits(model, ids, offsets, language)
+    sums = np.bincount(owners(offsets), bits, minlength=len(once))
     return np.asarray(-math.log(2) * sums[number])
 
 

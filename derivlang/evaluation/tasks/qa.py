@@ -87,8 +87,7 @@ class Questions(PairTask):
 
         def instances(text: LanguageRows) -> Instances:
             place = rows.in_all_rows(text.segments, text.words).astype(np.int32)
-            n = int(lengths_of(batch.unit_words)[rows.segments.units].sum())
-            order = Order(place, np.array([0, len(place)]), np.zeros(1, np.int32), n)
+            order = Order(place, np.array([0, len(place)]), np.zeros(1, np.int32), rows.n_words)
             moved = answers.realign(Realignment(batch, order, Policies()))
             spans = np.stack([text.at[moved.start], text.at[moved.end - 1]], axis=1)
             row = np.concatenate([owners(moved.offsets).astype(np.int64), lost])
@@ -159,9 +158,9 @@ def _gaps(batch: Batch) -> Int64:
 
 def _by_row(rows: ParallelRows, layer: Answers) -> Answers:
     """Return the answers that are whole in their rows, in the words of all rows (`_places`)."""
-    segments = owners(layer.offsets).astype(np.int64) * rows.segments.n_sides + layer.side
+    segments = owners(layer.offsets).astype(np.int64) * rows.source.n_sides + layer.side
     start, end = (rows.in_all_rows(segments, words) for words in (layer.start, layer.end))
-    in_row = np.zeros(int(lengths_of(rows.batch.unit_words)[rows.segments.units].sum()), bool)
+    in_row = np.zeros(rows.n_words, bool)
     in_row[rows.in_all_rows(rows.source.segments, rows.source.words)] = True
     kept, all_of_it = offsets_of(in_row), offsets_of(rows.has_subwords)
     n_kept = kept[end] - kept[start]
