@@ -44,8 +44,7 @@ class Export(Command[dict[str, Any]], ExportOptions):
 
     derived: PathLike
     out: OptionalPath = setting(
-        None, "File or URL to write; of transformers, a folder.", also="-o", unset="standard output", either=True,
-        writes=True, place=located,
+        None, "File to write; of transformers, a folder.", also="-o", unset="standard output", either=True, writes=True,
     )  # fmt: skip
 
     def __call__(self) -> dict[str, Any]:
@@ -99,8 +98,7 @@ class Undo(Command[list[dict[str, Any]]], FileOptions):
 
     derived: PathLike
     out: OptionalPath = setting(
-        None, "File or URL to write, or folder for all splits.", also="-o", unset="standard output", either=True,
-        writes=True, place=located,
+        None, "File to write, or folder for all splits.", also="-o", unset="standard output", either=True, writes=True,
     )  # fmt: skip
     split: str | None = setting(None, "Split to take.", unset="all in a folder, else the only one")
 

@@ -308,32 +308,6 @@ def store_at(out: Path) -> Store:
     return UrlStore(out) if is_remote(out) else Store(out)
 
 
-def put_draft(store: Store, name: str, draft: Path, claim: tuple[str, bytes] | None) -> None:
-    """Move a file of the local disk to its place. claim: the file that says whose the place is, and its content.
-
-    StoreError if another process has claimed the place meanwhile. Then the file goes again: it may have replaced one of
-    that process, whose result must not pass for whole with it.
-    """
-    check_claim(store, name, claim)
-    store.take(draft, name)
-    try:
-        check_claim(store, name, claim)
-    except StoreError:
-        store.remove(name)
-        raise
-
-
-def check_claim(store: Store, name: str, claim: tuple[str, bytes] | None) -> None:
-    """Raise StoreError if another process has claimed the place of a file. claim: as of `put_draft`."""
-    if claim is not None and store.get(claim[0]) != claim[1]:
-        raise StoreError(
-            "another command writes here at the same time",
-            where=store.where(name),
-            fix="run the same command again when that one has ended, or name another place with -o",
-            id="other-run",
-        )
-
-
 def _below(folder: Path, inside: str = "", *, shut: str | None = None) -> Iterator[tuple[str, int]]:
     """Yield the names and bytes of the files below a folder, links among them, and of empty folders, with a slash.
 
