@@ -155,6 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _validate(self, body: bytes) -> tuple[int, object]:
         content = json.loads(body)["content"]
         wrong = [{"message": '"license" must be one of the list'}] if "license: nonsense" in content else []
+        wrong += [{"message": "the YAML cannot be read"}] if "license: {" in content else []
         lacks = [] if content.startswith("---") else [{"message": "empty or missing yaml metadata in repo card"}]
         return (400 if wrong else 200), {"errors": wrong, "warnings": lacks}
 

@@ -26,7 +26,6 @@ from derivlang.core.errors import DerivlangError
 from derivlang.core.seal import sealed
 from tests.commands import Ran, run, snapshot, written
 from tests.faults.scenarios import SCENARIOS, Scenario, commands, named
-from tests.object_store import InMemory
 
 pytest.importorskip("torch")
 
@@ -138,7 +137,6 @@ FILES = {
     "grammar fit -o": ("grammar fit", "grammar fit a.conllu -o OUT.tsv"),
     "grammar count -o": ("grammar count", "grammar count a.conllu -o OUT.tsv"),
 }
-LOCAL = ("grammar fit -o", "grammar count -o")
 
 
 def test_every_option_for_a_file_is_tried() -> None:
@@ -158,26 +156,20 @@ def in_folder(folder: Path, line: str, out: str, *more: str) -> Ran:
 
 
 @pytest.mark.parametrize("option", FILES)
-@pytest.mark.parametrize("store", ["folder", "URL"])
-def test_a_file_of_the_user_is_replaced_only_with_force(
-    store: str, option: str, tmp_path: Path, in_memory: InMemory
-) -> None:
+def test_a_file_of_the_user_is_replaced_only_with_force(option: str, tmp_path: Path) -> None:
     name, line = FILES[option]
-    if store == "URL" and option in LOCAL:
-        pytest.skip("a local file")
     named(name).prepare(tmp_path)
     (tmp_path / "results").mkdir()
-    place = "results/out" if store == "folder" else f"{in_memory.url}/out"
+    place = "results/out"
 
     def files() -> dict[str, bytes]:
-        return snapshot(tmp_path / "results") or {key: in_memory.read(key) for key in in_memory.keys()}  # noqa: SIM118
+        return snapshot(tmp_path / "results")
 
     def plant(content: dict[str, bytes]) -> None:
-        in_memory.remove()
         for path in (tmp_path / "results").iterdir():
             path.unlink()
         for name, text in content.items():
-            in_memory.write(name, text) if store == "URL" else written(tmp_path / "results" / name, text)
+            written(tmp_path / "results" / name, text)
 
     assert in_folder(tmp_path, line, place).code == 0
     result = files()

@@ -51,9 +51,13 @@ def test_sources_of_one_language_are_told_in_a_sentence(tmp_path: Path) -> None:
     [
         ("trans,inv", "trans,perm", "the transforms are trans,inv in {one} and trans,perm in {other}"),
         ("trans,inv", "trans", "the transforms are trans,inv in {one} and trans in {other}"),
-        ("perm", "perm:seed=7", "perm: seed is 1 in {one} and 7 in {other}"),
-        ("trans:overlap=50", "trans:overlap=25", "trans: overlap is 50 in {one} and 25 in {other}"),
-        ("trans", "trans:script=greek", "trans: script is georgian in {one} and greek in {other}"),
+        ("perm", "perm:seed=7", "the transforms are perm in {one} and perm:seed=7 in {other}"),
+        (
+            "trans:overlap=50",
+            "trans:overlap=25",
+            "the transforms are trans:overlap=50 in {one} and trans:overlap=25 in {other}",
+        ),
+        ("trans", "trans:script=greek", "the transforms are trans in {one} and trans:greek in {other}"),
     ],
 )
 def test_the_part_of_the_spec_that_differs_is_named(ours: str, theirs: str, told: str, tmp_path: Path) -> None:

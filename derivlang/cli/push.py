@@ -24,8 +24,7 @@ def _show(asked: Push, done: dict[str, Any]) -> None:
         echo(f"{total}, would be sent to {done['url']}")
         return
     removed = f", {counted(done['removed'], 'older file')} removed" if done["removed"] else ""
-    news = f"{done['sent']:,} of them sent{removed}" if done["sent"] or removed else "all of them there already"
-    echo(f"{done['url']}  {total}, {news}")
+    echo(f"{done['url']}  {total}{removed if done['sent'] else ', all of them there already'}")
     for line in how_to_load(done["kind"], asked.repository, done["revision"]):
         echo(f"  {line}")
 

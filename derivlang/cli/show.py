@@ -59,8 +59,7 @@ class _ShowRows(Command[None], LexiconOption, _FileOptions):
     row: int = setting(0, "First row to show, from 0.", minimum=0)
     count: int = setting(3, "Number of rows to show.", also="-n", minimum=1)
     html: OptionalPath = setting(
-        None, "File or URL to write the rows to as a page with drawings; FILE.svg: the first row.", file=True,
-        writes=True, place=located,
+        None, "File to write the rows to as a page with drawings; FILE.svg: the first row.", file=True, writes=True,
     )  # fmt: skip
     force: bool = replaces(only_with="--html")
 

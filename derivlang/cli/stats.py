@@ -15,7 +15,7 @@ from derivlang.commands.distance import Stats
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 from derivlang.core.settings import replaces, setting
-from derivlang.formats.places import OptionalPath, located
+from derivlang.formats.places import OptionalPath
 
 if TYPE_CHECKING:
     from derivlang.distance.measure import Figures
@@ -26,12 +26,10 @@ class _WrittenStats(Stats):
     """The command with the files that it writes."""
 
     out: OptionalPath = setting(
-        None, "Parquet file or URL to write, with a row for each language.", also="-o", file=True, writes=True,
-        place=located,
+        None, "Parquet file to write, with a row for each language.", also="-o", file=True, writes=True,
     )  # fmt: skip
     plot: OptionalPath = setting(
-        None, "Picture or URL to write (.svg, .png or .pdf), with a row for each language.", file=True, writes=True,
-        place=located,
+        None, "Picture to write (.svg, .png or .pdf), with a row for each language.", file=True, writes=True,
     )  # fmt: skip
     force: bool = replaces(only_with="--out, --plot")
 

@@ -13,7 +13,7 @@ from derivlang.commands.command import Command
 from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.core.messages import warn
 from derivlang.core.settings import setting
-from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
+from derivlang.formats.places import STDOUT, OptionalPath, PathLike
 from derivlang.formats.progress import rows_done, stage
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class AlignWords(Command[dict[str, Any]], AlignTrainOptions):
     source: PathLike
     target: PathLike
     out: OptionalPath = setting(
-        None, "Pharaoh file or URL to write.", also="-o", unset="standard output", file=True, writes=True, place=located
+        None, "Pharaoh file to write.", also="-o", unset="standard output", file=True, writes=True
     )
 
     def __call__(self) -> dict[str, Any]:

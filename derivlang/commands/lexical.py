@@ -44,8 +44,7 @@ class MakeDictionary(Command[dict[str, Any]], DictionaryChoice, SourceOptions):
     source: PathLike
     spec: Spec | None = transforms("Transforms, as for make.", unset="the derived set's")
     out: OptionalPath = setting(
-        None, "File or URL to write: .txt (MUSE), .tsv or .json.", also="-o", unset="standard output", file=True,
-        writes=True, place=located,
+        None, "File to write: .txt (MUSE), .tsv or .json.", also="-o", unset="standard output", file=True, writes=True,
     )  # fmt: skip
 
     def __call__(self) -> dict[str, Any]:
@@ -76,8 +75,8 @@ class CheckDictionary(Command[dict[str, Any]]):
 
     file: PathLike
     out: OptionalPath = setting(
-        None, "File or URL of a clean copy: .txt (MUSE), .tsv or .json.", also="-o", unset="write none", file=True,
-        writes=True, place=located,
+        None, "File of a clean copy: .txt (MUSE), .tsv or .json.", also="-o", unset="write none", file=True,
+        writes=True,
     )  # fmt: skip
     _: KW_ONLY
     format: DictionaryFormat | None = setting(
@@ -107,9 +106,7 @@ class WritePairs(Command[dict[str, Any]], PairChoice):
     """
 
     derived: PathLike
-    out: OptionalPath = setting(
-        None, "File or URL to write.", also="-o", unset="standard output", file=True, writes=True, place=located
-    )
+    out: OptionalPath = setting(None, "File to write.", also="-o", unset="standard output", file=True, writes=True)
 
     def __call__(self) -> dict[str, Any]:
         """Return {"out", "files", "pairs", "sentences", "links", "words", "spaces"}: sentences are the pairs of the

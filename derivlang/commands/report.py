@@ -33,8 +33,7 @@ class WriteReport(Command[Path]):
 
     runs: PathLike | Sequence[PathLike]
     out: OptionalPath = setting(
-        None, "Folder or URL to write; an earlier report is replaced.", also="-o", unset="report, here", writes=True,
-        place=located,
+        None, "Folder to write; an earlier report is replaced.", also="-o", unset="report, here", writes=True,
     )  # fmt: skip
     _: KW_ONLY
     baseline: Levels = setting(

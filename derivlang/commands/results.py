@@ -44,8 +44,7 @@ class Export(Command[dict[str, Any]], ExportOptions):
 
     derived: PathLike
     out: OptionalPath = setting(
-        None, "File or URL to write; of transformers, a folder.", also="-o", unset="standard output", either=True,
-        writes=True, place=located,
+        None, "File to write; of transformers, a folder.", also="-o", unset="standard output", either=True, writes=True,
     )  # fmt: skip
 
     def __call__(self) -> dict[str, Any]:
@@ -99,8 +98,7 @@ class Undo(Command[list[dict[str, Any]]], FileOptions):
 
     derived: PathLike
     out: OptionalPath = setting(
-        None, "File or URL to write, or folder for all splits.", also="-o", unset="standard output", either=True,
-        writes=True, place=located,
+        None, "File to write, or folder for all splits.", also="-o", unset="standard output", either=True, writes=True,
     )  # fmt: skip
     split: str | None = setting(None, "Split to take.", unset="all in a folder, else the only one")
 
@@ -120,8 +118,8 @@ class Push(Command[dict[str, Any]], PushOptions):
     A set goes to a dataset repository, a run to a model repository, which is made unless it is there. Files are
     checked against their hashes first. Only files of the result are sent, and none that the hub has already. What
     an earlier push has left there is removed; other files stay. A repository of another result, or of anything else, is
-    refused without --force. All files come in one commit (above 1,000 in several, the record last), so an interrupted
-    push is never taken for a whole result; the same command goes on.
+    refused without --force. All files come in one commit, so an interrupted push changes nothing; the same command
+    goes on.
 
     The token comes from `hf auth login` or HF_TOKEN.
 
@@ -134,8 +132,8 @@ class Push(Command[dict[str, Any]], PushOptions):
 
     def __call__(self) -> dict[str, Any]:
         """Return {"out", "kind", "repository", "revision", "url", "files", "commit", "sent", "removed"}: files has the
-        bytes of each file by its name, the last three are the last commit and numbers of files, and null of a dry
-        run."""
+        bytes of each file by its name; the last three are the last commit, whether this push made it, and the number of
+        files that it removed, and null of a dry run."""
         from derivlang.studies.push import push
 
         return push(located(self.result), self.repository, self.part(PushOptions))

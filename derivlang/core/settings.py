@@ -157,9 +157,9 @@ class Declared:
         return tuple(map(self._of_python, _several(value)))
 
     def _of_python(self, value: Any) -> Any:
+        if self.is_path and self.place is None and (wrong := wrong_path(str(value))):
+            raise self._wrong(wrong)
         if self.is_path and isinstance(value, str):
-            if self.place is None and (wrong := wrong_path(value)):
-                raise self._wrong(wrong)
             return self.item(value) if self.place is None else self.place(value)
         # A percentage may be a number, a name may be a path.
         is_named = hasattr(value, "__fspath__") or (isinstance(value, Number) and not isinstance(value, bool))

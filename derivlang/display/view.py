@@ -21,7 +21,7 @@ from derivlang.core.layers.tag_schemes import tag as tag_of
 from derivlang.core.messages import counted
 from derivlang.display.drawing import colours_of, kinds_of
 from derivlang.display.rows import Line, LinkedLines
-from derivlang.formats.places import located
+from derivlang.formats.places import check_local, located
 from derivlang.store.files import held_file, writing
 
 Paint = Callable[[str, str], str]
@@ -151,6 +151,7 @@ class View:
         from derivlang.display.page import page, standalone_svg
 
         path = located(file)
+        check_local(path, "pages and pictures")
         if not self.rows:
             raise UsageError("there is no row to draw", where=str(path), id="no-row")
         text = standalone_svg(self.rows[0]) if path.suffix.lower() == ".svg" else page(self.rows, self.title, told)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from logging import NullHandler, getLogger
@@ -29,8 +28,10 @@ from derivlang.formats.store_errors import asking, fault
 _LEAST = 1 << 17  # bytes of the first request for a place of a file: enough for a head
 _MOST = 1 << 23  # of later ones, each twice the one before: few requests for a piece, and little beyond its end
 # What changes with the content of an object, the surest first, as fsspec's systems call it.
-_IDENTITIES = ("ETag", "etag", "md5Hash", "Content-MD5", "Digest", "generation", "VersionId", "blob_id", "last_commit")
-_TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
+_IDENTITIES = (
+    "ETag", "etag", "md5Hash", "Content-MD5", "Digest", "generation", "VersionId", "blob_id", "last_commit",
+    "LastModified", "last_modified", "updated", "mtime", "modified", "created",
+)  # fmt: skip
 # Packages that log what they raise, with tracebacks: Python prints that where there is no handler.
 for _package in ("gcsfs", "google"):
     getLogger(_package).addHandler(NullHandler())
@@ -58,18 +59,16 @@ class RemotePath(ProxyUPath):
     def stat(self, *, follow_symlinks: bool = True) -> stat_result:
         """Return the size and what distinguishes contents. FileNotFoundError if there is nothing.
 
-        st_ino is a number made of the ETag, the generation or the version, which changes with the content; st_mtime is
-        the time of change. Either is 0 if the store has none.
+        st_ino is a number made of the ETag, the generation, the version or the time of change, which changes with the
+        content; 0 if the store has none. There are no times.
         """
         info = self._info()
         if info is None:
             raise FileNotFoundError(2, "there is no such object", str(self))
         self._size = int(info.get("size") or 0)
         kind = S_IFDIR if info["type"] == "directory" else S_IFREG
-        time = _time_ns(info)
-        seconds = time // 10**9
-        fields = (kind, _identity(info), 0, 1, 0, 0, self._size, seconds, seconds, seconds)
-        return stat_result(fields, {"st_atime_ns": time, "st_mtime_ns": time, "st_ctime_ns": time})
+        no_times = dict.fromkeys(("st_atime_ns", "st_mtime_ns", "st_ctime_ns"), 0)
+        return stat_result((kind, _identity(info), 0, 1, 0, 0, self._size, 0, 0, 0), no_times)
 
     @property
     def size(self) -> int:
@@ -271,18 +270,5 @@ def _length(stream: Any) -> int | None:
 
 def _identity(info: Mapping[str, Any]) -> int:
     """Return 62 bits of what distinguishes contents, 0 if the store says nothing."""
-    told = next((f"{name}={info[name]}" for name in (*_IDENTITIES, *_TIMES) if info.get(name)), "")
+    told = next((f"{name}={info[name]}" for name in _IDENTITIES if info.get(name)), "")
     return int.from_bytes(sha256(told.encode()).digest()[:8]) >> 2 if told else 0
-
-
-def _time_ns(info: Mapping[str, Any]) -> int:
-    """Return when an object changed, in nanoseconds since 1970; 0 if it is not known."""
-    time = next((info[name] for name in _TIMES if info.get(name)), None)
-    if isinstance(time, str):
-        try:
-            time = datetime.fromisoformat(time)
-        except ValueError:
-            return 0
-    if isinstance(time, datetime):
-        time = time.timestamp()
-    return int(time * 1e9) if isinstance(time, (int, float)) else 0

@@ -1,7 +1,7 @@
 """Files that appear whole: written under another name, flushed and renamed, by one process at a time.
 
     OUT                      the file, always a complete one
-    .OUT.derivlang           what is being written; the next process that writes OUT replaces what a dead one left
+    .OUT.derivlang/OUT       what is being written; the next process that writes OUT replaces what a dead one left
     .OUT.derivlang.lock      the lock of the process that writes
     .OUT.lock                the lock of a command that makes the file, from its beginning (`held_file`)
 
@@ -10,11 +10,6 @@ others, and then they come:
 
     OUT.recipe.json
     OUT
-
-At a URL nothing can be held or renamed. There files are written on the local disk, and sent when all of them are
-complete. A process that is killed leaves a record whose files are missing, which no reader takes for whole, and the
-same command writes them again. Of two commands with other settings, the earlier ends with an error once the later one
-has put its record.
 """
 
 from __future__ import annotations
@@ -27,15 +22,13 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 from derivlang.core.errors import StoreError, UsageError, visible
 from derivlang.core.messages import warn
-from derivlang.formats.places import is_remote
-from derivlang.store.disk import create, disk, held, locked, stage_lock_of, stage_of
+from derivlang.store.disk import disk, held, remove
+from derivlang.store.folders import staged
 from derivlang.store.record import digest, file_hash
-from derivlang.store.storage import put_draft, store_at
 
 
 def is_stream(out: Path) -> bool:
@@ -53,7 +46,7 @@ def refuse_source(out: Path, sources: Iterable[Path], noun: str, source: str = "
 
     noun, source: what they are called.
     """
-    if not is_remote(out) and any(path.exists() and out.exists() and out.samefile(path) for path in sources):
+    if any(path.exists() and out.exists() and out.samefile(path) for path in sources):
         fix = "name another file"
         raise UsageError(f"{noun} cannot be written over its {source}", where="-o", fix=fix, id="output")
 
@@ -82,7 +75,6 @@ def writing_all(
     others = [None if replace else replace] * (len(outs) - 2)  # links at names that nobody gave are not followed
     ways = [replace, *others, None][: len(outs)]
     drafts: dict[Path, Path] = {}
-    claim: list[tuple[str, bytes]] = []  # at a URL: the record and its content, once it is complete
     with ExitStack() as places:
         with ExitStack() as opened:
             streams: list[BinaryIO] = []
@@ -90,8 +82,8 @@ def writing_all(
                 if way is not None and is_stream(out):
                     streams.append(opened.enter_context(_open_stream(out)))
                     continue
-                drafts[out] = places.enter_context(_in_place(out, way is not None, claim))
-                streams.append(opened.enter_context(create(drafts[out])))
+                drafts[out] = places.enter_context(_in_place(out, way is not None))
+                streams.append(opened.enter_context(drafts[out].open("xb")))
             yield [*streams]
             for out, stream in zip(outs, streams, strict=True):
                 stream.flush()
@@ -105,40 +97,24 @@ def writing_all(
                     fix="name another file, or --force; the file is as it was",
                     id="out-exists",
                 )
-        old = list(gone)
-        if is_remote(outs[-1]) and len(outs) > 1:
-            old += outs[:-1]  # beside the new record, an earlier file would pass for a new one
-            claim.append((outs[-1].name, drafts[outs[-1]].read_bytes()))
-        if old:
-            store_at(outs[-1].parent).remove(*(out.name for out in old))
+        for path in gone:
+            remove(path)
 
 
 @contextmanager
-def _in_place(out: Path, follow: bool, claim: list[tuple[str, bytes]]) -> Iterator[Path]:
-    """Give the draft of a file, which takes the place of the file after the block.
+def _in_place(out: Path, follow: bool) -> Iterator[Path]:
+    """Give the draft of a file, which takes the place of the file after the block. follow: whether a link is followed.
 
-    follow: whether a link is followed. claim: says whose the place is, as of `storage.put_draft`; not of the record.
+    StoreError if the folder of the file is missing, as no folder is made for a file.
     """
-    if is_remote(out):
-        store = store_at(out.parent)
-        if out.is_dir():
-            raise StoreError("cannot write here: Is a directory", where=str(out), id="cannot-write")
-        with TemporaryDirectory(prefix="derivlang-") as folder, disk(folder):
-            draft = Path(folder, out.name)
-            yield draft
-            put_draft(store, out.name, draft, next((one for one in claim if one[0] != out.name), None))
-        return
-    place = out.resolve() if follow else out.parent.resolve() / out.name
+    place = out.resolve() if follow else out
     with disk(out):
         if place.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        place.parent.stat()  # a lock would make the folder
-    with locked(stage_lock_of(place), where=out), disk(out):
-        try:
-            yield stage_of(place)
-            stage_of(place).replace(place)
-        finally:
-            stage_of(place).unlink(missing_ok=True)
+        place.parent.stat()
+    with staged(out, place) as stage:
+        yield stage / place.name
+        (stage / place.name).replace(place)
 
 
 def write_texts(out: Path, texts: Mapping[str, str], gone: Sequence[str] = (), *, replace: bool | None = None) -> None:
@@ -151,14 +127,12 @@ def write_texts(out: Path, texts: Mapping[str, str], gone: Sequence[str] = (), *
 
 @contextmanager
 def held_file(out: Path, told: str, *plan: Any, warn: Callable[[str], None] = warn) -> Iterator[None]:
-    """Hold a file while a command makes it, from its beginning. Nothing is held for a stream or at a URL.
+    """Hold a file while a command makes it, from its beginning. Nothing is held for a stream.
 
     plan: what the content depends on. Another process with the same plan waits, one with another plan is refused with a
     StoreError, which names `told`, the plan for people.
     """
-    if is_remote(out):
-        store_at(out.parent).sizes(out.name)  # a place that cannot be written is refused before anything is done
-    elif not is_stream(out):
+    if not is_stream(out):
         with disk(out):
             out.resolve().parent.stat()  # a lock would make the folder
         with held(out, digest([told, *plan]), told, warn, what="this file"):

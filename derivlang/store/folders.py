@@ -9,30 +9,24 @@ A result owns the files that its names match: patterns relative to the folder, o
 figures/a.png, and neither figures/b/a.png nor a.png. All others are foreign, and stay; locks and stages (`.NAME.lock`,
 `.NAME.derivlang`) are neither. A new folder is the next result itself, renamed. A process that is killed while files
 move leaves the note without the record. No reader takes that for a whole result, and the same command replaces it.
-
-At a URL nothing can be held or renamed. There the next result is written on the local disk, and its files are sent.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
-from functools import partial
 from glob import escape
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import first_names, warn
-from derivlang.formats.places import is_remote
 from derivlang.store.disk import STAGE, disk, if_dead, locked, stage_lock_of, stage_of
 from derivlang.store.record import read_record, record_text
-from derivlang.store.storage import Store, check_claim, put_draft, store_at
+from derivlang.store.storage import Store
 
 NOTE = f"{STAGE}/folder.json"
 _LONGEST_PATH = 4096  # characters, as file systems have it
@@ -53,42 +47,33 @@ def replace_folder(
     names: the files of the earlier result, and of the new one. record: the file by which a result is known, which is
     removed first and written last. what: a noun for the result. Foreign files stay, and a warning names them.
     Several processes may write the same folder at once: each fills its own, and the last one stays. StoreError if the
-    folder cannot be written, or if a foreign file has the name of a file to be written, and nothing is changed then; at
-    a URL also if another process writes there meanwhile.
+    folder cannot be written, or if a foreign file has the name of a file to be written, and nothing is changed then.
     """
-    place = out if is_remote(out) else out.resolve()
-    store = store_at(place)
-    with _stage(out, place) as stage, disk(out):
+    place = out.resolve()
+    store = Store(place)
+    with staged(out, place) as stage:
         write(stage)
         new = files_below(stage)
-        if store.is_local:
-            for path in (stage / name for name in new):
-                with path.open("rb") as file:
-                    os.fsync(file.fileno())
-            if not place.exists():
-                stage.rename(place)
-                return
-            store.check(STAGE, NOTE)
-        own, foreign = _refuse_foreign(out, place, (*names, *map(escape, _unfinished(store, place) or ())), new)
-        note = {"files": sorted({*own, *new}), "record": record, "process": secrets.token_hex(8)}
-        claim = NOTE, record_text(note).encode()
-        store.put(*claim)
+        for path in (stage / name for name in new):
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        if not place.exists():
+            stage.rename(place)
+            return
+        store.check(STAGE, NOTE)
+        own, foreign = _refuse_foreign(out, place, (*names, *map(escape, _unfinished(place) or ())), new)
+        store.put(NOTE, record_text({"files": sorted({*own, *new}), "record": record}).encode())
         store.remove(*({record} & own))  # without it no reader takes the others for a result
         store.remove(*(own - {record, *new}))
         for name in sorted(new, key=lambda name: name == record):
-            put_draft(store, name, stage / name, claim)
-        check_claim(store, NOTE, claim)
+            store.take(stage / name, name)
         store.remove(NOTE)
     warn_of_kept(out, foreign, what, warn)
 
 
 @contextmanager
-def _stage(out: Path, place: Path) -> Iterator[Path]:
-    """Give an empty folder for the next result: beside the place, which is locked; of a URL, a temporary one."""
-    if is_remote(out):
-        with TemporaryDirectory(prefix="derivlang-") as folder:
-            yield Path(folder)
-        return
+def staged(out: Path, place: Path) -> Iterator[Path]:
+    """Give an empty folder for the next result beside its place, which is locked. out: the place for messages."""
     stage = stage_of(place)
     with locked(stage_lock_of(place), where=out), disk(out):
         _discard(stage)
@@ -104,33 +89,19 @@ def _refuse_foreign(out: Path, place: Path, names: Sequence[str], new: Iterable[
 
     Raise StoreError if a foreign file, or a folder, has the name of a new file or of a folder above it.
     """
-    is_folder: Callable[[str], bool | None]
-    if is_remote(out):
-        there = store_at(out).sizes().keys() - {NOTE}
-        own = {name for name in there if is_named(name, names)}
-        foreign = sorted(there - own)
-        folders = {str(above): True for name in there for above in PurePosixPath(name).parents}
-        is_folder = {**dict.fromkeys(there, False), **folders}.get
-    else:
-        found, foreign = split_files(place, names)
-        own, is_folder = set(found), partial(_is_folder, place)
+    own, foreign = split_files(place, names)
     for name in new:
         for one in (*map(str, reversed(PurePosixPath(name).parents[:-1])), name):
-            taken = is_folder(one)
-            if taken is not None and one not in own and (one == name or not taken):
+            path = place / one
+            is_folder = path.is_dir() and not path.is_symlink()  # a link leads to a folder of somebody else
+            if os.path.lexists(path) and one not in own and (one == name or not is_folder):
                 raise StoreError(
                     f"{one} would be written, and it is there already, but not as a part of an earlier result",
                     where=str(out),
                     fix="move it away, or give another folder; nothing was written",
                     id="output",
                 )
-    return own, foreign
-
-
-def _is_folder(folder: Path, name: str) -> bool | None:
-    """Return whether there is a folder; None if nothing is there. A link leads to a folder of somebody else."""
-    path = folder / name
-    return (path.is_dir() and not path.is_symlink()) if os.path.lexists(path) else None
+    return set(own), foreign
 
 
 def remove_files(folder: Path, names: Iterable[str], *, record: str = "") -> list[str]:
@@ -139,23 +110,20 @@ def remove_files(folder: Path, names: Iterable[str], *, record: str = "") -> lis
     StoreError if a file cannot be removed.
     """
     own, foreign = split_files(folder, tuple(names))
-    store_at(folder).remove(*sorted(own, key=lambda name: name != record))
+    Store(folder).remove(*sorted(own, key=lambda name: name != record))
     return foreign
 
 
 def is_free(out: Path) -> bool:
     """Return whether a folder is missing, empty, or was left unfinished by a process that was killed.
 
-    What such a process has left beside a local folder is removed. Waits for one that is alive.
+    What such a process has left beside the folder is removed. Waits for one that is alive.
     """
-    store = store_at(out)
-    if store.is_local and any(map(os.path.lexists, (stage_of(out.resolve()), stage_lock_of(out.resolve())))):
-        with _stage(out, out.resolve()):
+    if any(map(os.path.lexists, (stage_of(out.resolve()), stage_lock_of(out.resolve())))):
+        with staged(out, out.resolve()):
             pass
-    if _unfinished(store, out) is not None:
+    if _unfinished(out) is not None:
         return True
-    if not store.is_local:
-        return not store.sizes()
     return not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir()))
 
 
@@ -180,11 +148,12 @@ def _discard(stage: Path) -> None:
         stage.unlink(missing_ok=True)
 
 
-def _unfinished(store: Store, place: Path) -> list[str] | None:
+def _unfinished(place: Path) -> list[str] | None:
     """Return the names of the files that a killed process had or was to write; None if nothing was left unfinished.
 
     The note goes if the record came last, or if nothing was replaced yet.
     """
+    store = Store(place)
     if store.get(NOTE) is None:
         return None
     again = "remove it, and what was written beside it, and run the same command again"

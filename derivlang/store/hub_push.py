@@ -1,9 +1,7 @@
 """Send files to a repository of the Hugging Face hub, in one commit, which comes whole or not at all.
 
-More files than a commit takes come in several commits: the first removes what an earlier push has left, its record too,
-and the record of this one comes with the last. Between them a copy of the repository has no record, so nobody takes it
-for a whole result, and the same push goes on: every file there is one of its own. Credentials are the client's own
-business; no message quotes its errors, since they hold signed URLs.
+The client skips files that the hub has already. Credentials are its own business; no message quotes its errors, since
+they hold signed URLs.
 """
 
 from __future__ import annotations
@@ -15,8 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from glob import escape
-from hashlib import sha1
 from logging import CRITICAL
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,14 +22,14 @@ from urllib.parse import urlsplit, urlunsplit
 from derivlang.core.errors import StoreError, UsageError, causes
 from derivlang.core.messages import DerivlangWarning, first_names, warn
 from derivlang.core.version import __version__
-from derivlang.formats.progress import bytes_read, stage
+from derivlang.formats.progress import stage
 from derivlang.formats.store_errors import asking
 from derivlang.store.manifest import CARD
-from derivlang.store.record import difference, file_hash
+from derivlang.store.record import difference
+from derivlang.store.settings import PushOptions
 
 MAIN = "main"
 _OF_HUB = ".gitattributes"  # in every repository from its beginning
-_COMMIT = 1000  # most files of a commit: the hub times out on many more
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _URL = re.compile(r"\w+://\S+")
@@ -84,88 +80,71 @@ def page_of(name: str, repo_type: str, revision: str = MAIN) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubPush:
-    """A push. repository: owner/name. revision: a branch. record: the file by which the result is known.
+    """A push. repository: owner/name. record: the file by which the result is known.
 
-    kinds: of results, by the names of their records. force: replace another result, or send beside what is there.
-    private: of a new repository; a public one is refused.
+    kinds: of results, by the names of their records.
     """
 
     repository: str
     repo_type: Literal["dataset", "model"]
-    revision: str
     record: str
     kinds: Mapping[str, RecordKind]
-    force: bool
-    private: bool
+    options: PushOptions
 
     def send(self, folder: Path, names: Sequence[str], warn: Callable[[str], None] = warn) -> dict[str, Any]:
         """Send files of a folder by their names.
 
-        Return {"commit", "sent", "removed"}: the last commit, and the numbers of files that were sent and removed.
-        Nothing is sent if the repository has these files already. Raise StoreError if it holds something else, or if
-        the hub cannot be reached or refuses.
+        Return {"commit", "sent", "removed"}: the last commit, whether this push made it, and the number of files that
+        were removed. Raise StoreError if the repository holds something else, or if the hub cannot be reached or
+        refuses.
         """
-        from huggingface_hub import HfApi
+        from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
         with asking(self.repository, "write", _of_hub), _quiet_client(warn):
             api = HfApi(library_name="derivlang", library_version=__version__)
             head, there = self._look(api)
-            changed = [name for name in names if not _is_same(folder / name, there.get(name))]
             records = [name for name in self.kinds if name in there]
-            if not self.force:
-                others = [name for name in there if name != _OF_HUB and (name in changed or name not in names)]
-                self._refuse_others(api, head, folder, records, others)
+            if not self.options.force:
+                self._refuse_others(api, head, folder, records, there)
             stale = [name for name in there if name not in names and self._is_own(name, records)]
-            if kept := [name for name in there if name not in {*names, *stale, _OF_HUB}]:
+            if kept := [name for name in there if name not in {*names, *stale}]:
                 warn(f"{self.repository}: kept what is not of an earlier push: {first_names(kept)}")
-            if not changed and not stale:
-                return {"commit": head, "sent": 0, "removed": 0}
-            if changed and self.record not in changed:  # it is the last that comes
-                changed.append(self.record)
-            if CARD in changed:
-                self._check_card(folder / CARD)
-            groups = [changed[at : at + _COMMIT] for at in range(0, len(changed), _COMMIT)] or [[]]
-            gone = [*stale, *(name for name in changed if name in there)] if len(groups) > 1 else stale
-            place: dict[str, Any] = {"repo_id": self.repository, "repo_type": self.repo_type, "revision": self.revision}
-            with stage("sending", "bytes", sum((folder / name).stat().st_size for name in changed)):
-                for number, group in enumerate(groups):
-                    made = api.upload_folder(
-                        folder_path=folder,
-                        allow_patterns=[escape(name) for name in group],
-                        delete_patterns=[escape(name) for name in gone] if number == 0 and gone else None,
-                        commit_message=f"Send {self.record}" + f", {number + 1} of {len(groups)}" * (len(groups) > 1),
-                        parent_commit=head,
-                        **place,
-                    )
-                    head = made.oid
-                    bytes_read(sum((folder / name).stat().st_size for name in group))
-            return {"commit": head, "sent": len(changed), "removed": len(stale)}
+            added = [CommitOperationAdd(name, folder / name) for name in names]
+            # `upload_folder` may make several commits, and a reader would take the record of the first for a result.
+            with stage("sending", None), _checked_card():
+                made = api.create_commit(
+                    self.repository,
+                    [*added, *map(CommitOperationDelete, stale)],
+                    commit_message=f"Send {self.record}",
+                    repo_type=self.repo_type,
+                    revision=self.options.revision,
+                    parent_commit=head,
+                )
+            return {"commit": made.oid, "sent": made.oid != head, "removed": len(stale)}
 
-    def _look(self, api: Any) -> tuple[str, dict[str, Any]]:
-        """Make the repository and the branch unless they are there. Return the last commit, and the files by name."""
-        api.create_repo(self.repository, repo_type=self.repo_type, private=self.private or None, exist_ok=True)
-        if self.private and not api.repo_info(self.repository, repo_type=self.repo_type).private:
+    def _look(self, api: Any) -> tuple[str, list[str]]:
+        """Make the repository and the branch unless they are there. Return the last commit, and the names of files."""
+        private, revision = self.options.private, self.options.revision
+        api.create_repo(self.repository, repo_type=self.repo_type, private=private or None, exist_ok=True)
+        if private and not api.repo_info(self.repository, repo_type=self.repo_type).private:
             raise StoreError(
                 "this repository is public, and a push does not change that",
                 where=self.repository,
                 fix="make it private on its page, or leave out --private; nothing was sent",
                 id="public-repository",
             )
-        if self.revision != MAIN:
-            api.create_branch(self.repository, branch=self.revision, repo_type=self.repo_type, exist_ok=True)
-        head = api.repo_info(self.repository, repo_type=self.repo_type, revision=self.revision).sha
-        tree = api.list_repo_tree(self.repository, repo_type=self.repo_type, revision=head, recursive=True)
-        return head, {one.path: one for one in tree if hasattr(one, "blob_id")}
+        if revision != MAIN:
+            api.create_branch(self.repository, branch=revision, repo_type=self.repo_type, exist_ok=True)
+        head = api.repo_info(self.repository, repo_type=self.repo_type, revision=revision).sha
+        there = api.list_repo_files(self.repository, repo_type=self.repo_type, revision=head)
+        return head, [name for name in there if name != _OF_HUB]
 
     def _is_own(self, name: str, records: Sequence[str]) -> bool:
         """Return whether a file on the hub is of an earlier push. records: those that are there."""
         return any(fnmatchcase(name, pattern) for record in records for pattern in (record, *self.kinds[record].own))
 
     def _refuse_others(self, api: Any, head: str, folder: Path, records: Sequence[str], others: Sequence[str]) -> None:
-        """Raise StoreError if the repository holds another result, or anything else and no result.
-
-        others: the names of files there that are not of this push, or with another content.
-        """
+        """Raise StoreError if the repository holds another result, or other files and no result."""
         if not records:
             if others:
                 raise self._other(first_names(others), ", or --force to send it there")
@@ -191,36 +170,18 @@ class HubPush:
             id="other-repository",
         )
 
-    def _check_card(self, path: Path) -> None:
-        """Raise StoreError if the hub does not accept the card. A commit would find out, but after sending the rest."""
-        from huggingface_hub import RepoCard
 
-        try:
-            card = RepoCard(path.read_text("utf-8"), ignore_metadata_errors=True)
-        except Exception as error:  # noqa: BLE001 (of the reader of YAML)
-            raise _wrong_card(error) from None
-        try:
-            card.validate(repo_type=self.repo_type)
-        except ValueError as error:
-            raise _wrong_card(error) from None
-
-
-def _wrong_card(error: Exception) -> StoreError:
-    what = f"the hub refuses the card: {_without_urls(error)}"
-    return StoreError(what, where=CARD, fix="correct the lines above its text; nothing was sent", id="card")
-
-
-def _is_same(path: Path, there: Any) -> bool:
-    """Return whether a file of the hub has the content of this one: SHA-256 of large files, git's hash of others.
-
-    there: the client's description of the file, None if there is none.
-    """
-    if there is None or there.size != path.stat().st_size:
-        return False
-    if there.lfs is not None:
-        return bool(file_hash(path) == there.lfs.sha256)
-    data = path.read_bytes()
-    return bool(sha1(b"blob %d\0" % len(data) + data).hexdigest() == there.blob_id)
+@contextmanager
+def _checked_card() -> Iterator[None]:
+    """Raise StoreError if the hub does not accept the card, which the client finds out before it sends the files."""
+    try:
+        yield
+    except ValueError as error:
+        if CARD not in str(error):
+            raise
+        what = f"the hub refuses the card: {_without_urls(error)}"
+        fix = "correct the lines above its text; nothing was sent"
+        raise StoreError(what, where=CARD, fix=fix, id="card") from None
 
 
 @contextmanager

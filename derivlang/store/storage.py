@@ -13,16 +13,16 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from glob import has_magic
 from inspect import signature
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from derivlang.core.errors import StoreError
 from derivlang.core.names import protocol_of
-from derivlang.formats.places import is_remote, located
+from derivlang.formats.places import is_remote
 from derivlang.formats.store_errors import asking, is_missing_file
 from derivlang.store.disk import STAGE, disk, remove
 from derivlang.store.record import file_hash
@@ -281,20 +281,14 @@ class UrlStore(Store):
 
     @property
     def _fs(self) -> Any:
-        return _place(str(self.folder), os.getpid()).fs
+        return cast(Any, self.folder).fs
 
     def _path(self, name: str) -> str:
-        return f"{_place(str(self.folder), os.getpid()).path.rstrip('/')}/{name}"
+        return f"{cast(Any, self.folder).path.rstrip('/')}/{name}"
 
     def _asking(self, name: str) -> AbstractContextManager[None]:
         """Raise a StoreError for what the store raises."""
         return asking(self.where(name), "write")
-
-
-@lru_cache(maxsize=16)
-def _place(url: str, process: int) -> Any:
-    """Return the place of a URL, with the `fs` that fsspec keeps for each process."""
-    return located(url)
 
 
 def _in_one_request(kind: type) -> dict[str, int]:
@@ -306,32 +300,6 @@ def _in_one_request(kind: type) -> dict[str, int]:
 def store_at(out: Path) -> Store:
     """Return the store of a place. StoreError for a URL where no set can be made."""
     return UrlStore(out) if is_remote(out) else Store(out)
-
-
-def put_draft(store: Store, name: str, draft: Path, claim: tuple[str, bytes] | None) -> None:
-    """Move a file of the local disk to its place. claim: the file that says whose the place is, and its content.
-
-    StoreError if another process has claimed the place meanwhile. Then the file goes again: it may have replaced one of
-    that process, whose result must not pass for whole with it.
-    """
-    check_claim(store, name, claim)
-    store.take(draft, name)
-    try:
-        check_claim(store, name, claim)
-    except StoreError:
-        store.remove(name)
-        raise
-
-
-def check_claim(store: Store, name: str, claim: tuple[str, bytes] | None) -> None:
-    """Raise StoreError if another process has claimed the place of a file. claim: as of `put_draft`."""
-    if claim is not None and store.get(claim[0]) != claim[1]:
-        raise StoreError(
-            "another command writes here at the same time",
-            where=store.where(name),
-            fix="run the same command again when that one has ended, or name another place with -o",
-            id="other-run",
-        )
 
 
 def _below(folder: Path, inside: str = "", *, shut: str | None = None) -> Iterator[tuple[str, int]]:

@@ -3,7 +3,7 @@
     set      card, lexicon, copies of the files of the spec, shards                                derivlang.json
     run      model, tokenizers, dictionary, log, results of evaluations; README.md if there is one    run.json
 
-The last column is the record by which the result is known. It is sent last.
+The last column is the record by which the result is known.
 """
 
 from __future__ import annotations
@@ -61,11 +61,9 @@ def push(folder: Path, repository: str, options: PushOptions, warn: Callable[[st
         sent = HubPush(
             repository=repository,
             repo_type=repo_type,
-            revision=options.revision,
             record=RUN if is_run else NAME,
             kinds=KINDS_OF_RECORDS,
-            force=options.force,
-            private=options.private,
+            options=options,
         ).send(folder, list(files), warn)
     return {
         "out": str(folder),

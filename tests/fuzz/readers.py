@@ -1293,20 +1293,19 @@ def _(folder: Path, data: bytes) -> str | None:
     return None if all(isinstance(name, str) for name in found) else "names that are no text"
 
 
-@reader("note of a folder at a URL", "json", lambda: [b'{"files": ["a", "b/c"], "record": "r"}'], "store.folders")
+@reader("note of a folder", "json", lambda: [b'{"files": ["a", "b/c"], "record": "r"}'], "store.folders")
 def _(folder: Path, data: bytes) -> str | None:
     """A stranger's note, too, removes only files of the folder."""
-    from derivlang.formats.places import located
     from derivlang.store.folders import NOTE, replace_folder
-    from derivlang.store.storage import store_at
+    from derivlang.store.storage import Store
 
-    store = store_at(located(f"memory://derivlang-{folder.name}"))
+    store = Store(folder)
     for name in ("out/a", "out/b/c", "a", "b/c"):
         store.put(name, b"x")
     store.put(f"out/{NOTE}", data)
     try:
-        replace_folder(located(f"{store.folder}/out"), lambda fresh: None, warn=lambda message: None)
+        replace_folder(folder / "out", lambda fresh: None, warn=lambda message: None)
     finally:
         lost = [name for name in ("a", "b/c") if store.get(name) is None]
-        store.remove(*store.sizes())
+        store.remove("out/", "a", "b/c")
     return f"removed: {lost}" if lost else None
