@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from derivlang.commands.command import function
     from derivlang.commands.pretrain import Pretrain
     from derivlang.commands.results import DerivedSet
-    from derivlang.commands.studies import RunStudy, Study
     from derivlang.commands.training import Run
     from derivlang.core.errors import DerivlangError
     from derivlang.core.messages import DerivlangWarning
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from derivlang.evaluation.report.compare import compare
     from derivlang.map import Columns, map_dataset
     from derivlang.pipeline import Pipeline
+    from derivlang.studies.study import RunStudy, Study
     from derivlang.transforms.base import Transform
     from derivlang.transforms.registry import register
 
@@ -114,7 +114,7 @@ _WHERE = {
     "DerivlangWarning": "core.messages",
     "Pipeline": "pipeline",
     "Run": "commands.training",
-    "Study": "commands.studies",
+    "Study": "studies.study",
     "Transform": "transforms.base",
     "align_words": "commands.align:AlignWords",
     "compare": "evaluation.report.compare",
@@ -141,7 +141,7 @@ _WHERE = {
     "score_parser": "commands.parser:ScoreParser",
     "scores": "evaluation.collect",
     "stats": "commands.distance:Stats",
-    "study": "commands.studies:RunStudy",
+    "study": "studies.study:RunStudy",
     "tokenizer": "commands.lexical:TrainTokenizer",
     "train_parser": "commands.parser:TrainParser",
     "twin": "commands.lexical:MakeTwin",

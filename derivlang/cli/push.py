@@ -14,7 +14,7 @@ from derivlang.core.messages import counted
 
 
 def _show(asked: Push, done: dict[str, Any]) -> None:
-    from derivlang.studies.push import how_to_load
+    from derivlang.commands.push import how_to_load
 
     files = done["files"]
     total = f"{counted(len(files), 'file')}, {sum(files.values()):,} bytes"
