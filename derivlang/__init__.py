@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from derivlang.commands import report as reporting
     from derivlang.commands.command import function
     from derivlang.commands.pretrain import Pretrain
-    from derivlang.commands.results import DerivedSet
-    from derivlang.commands.training import Run
+    from derivlang.commands.results import DerivedSet, Run
     from derivlang.core.errors import DerivlangError
     from derivlang.core.messages import DerivlangWarning
     from derivlang.core.spec import param
@@ -113,7 +112,7 @@ _WHERE = {
     "DerivlangError": "core.errors",
     "DerivlangWarning": "core.messages",
     "Pipeline": "pipeline",
-    "Run": "commands.training",
+    "Run": "commands.results",
     "Study": "studies.study",
     "Transform": "transforms.base",
     "align_words": "commands.align:AlignWords",

@@ -62,6 +62,13 @@ COMMANDS = {
     "study": "Run a grid of runs that a file describes.",
     "ls": "List transforms, objectives, sources and scripts.",
 }
+# Modules of several commands; any other command has the module of its name.
+MODULES = {
+    **dict.fromkeys(("make", "parse", "plan", "work", "finish"), "sets"),
+    **dict.fromkeys(("export", "undo", "push"), "results"),
+    **dict.fromkeys(("stats", "match"), "distance"),
+    **dict.fromkeys(("dict", "pair", "tokenizer"), "lexical"),
+}
 # The same command goes on where it was.
 _CONTINUED = {"make", "plan", "work", "finish", "parse", "pretrain", "evaluate", "study", "push"}
 
@@ -77,7 +84,8 @@ class Lazy(Group):
         """Return a command; its module is imported now."""
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"derivlang.cli.{name}").command
+        module = import_module(f"derivlang.cli.{MODULES.get(name, name)}")
+        command: click.Command = getattr(module, f"{name}_command" if name in MODULES else "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -16,7 +16,7 @@ from derivlang.sources.request import SourceOptions, SourceRequest
 from derivlang.training.settings import DataPaths, SessionOptions, TrainingOptions
 
 if TYPE_CHECKING:
-    from derivlang.commands.training import Run
+    from derivlang.commands.results import Run
     from derivlang.training.plan import RunPlan
 
 
@@ -53,7 +53,7 @@ class Pretrain(Command["Run"], TrainingOptions, DataPaths, SessionOptions, _Pars
 
     def __call__(self) -> Run:
         """Return the run. A run of the same settings that is there goes on, or is kept if it is finished."""
-        from derivlang.commands.training import Run
+        from derivlang.commands.results import Run
 
         plan = self.planned()
         self.made(plan)

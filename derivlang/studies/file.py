@@ -34,9 +34,8 @@ from derivlang.sources.named import SOURCES
 from derivlang.studies.cells import Axis, Cell, Grid, cells_of, languages_of, linked, named_in, with_needs, with_paths
 from derivlang.studies.commands import EVALUATE, LANGUAGES, NAMES_TEXT, PRETRAIN, Level, TypedFloat
 from derivlang.studies.report import read_report
-from derivlang.studies.scales import scaled
 from derivlang.studies.settings import SCALES
-from derivlang.studies.tables import Tables, check_tables
+from derivlang.studies.tables import Tables, check_tables, scaled
 from derivlang.training.language import OPTION, read_languages
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.bitext import PARTS

@@ -20,7 +20,7 @@ from derivlang.studies.settings import Extent, Place, PlaceOptions, Scale
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from derivlang.commands.training import Run
+    from derivlang.commands.results import Run
     from derivlang.studies.file import StudyFile
 
 
@@ -36,7 +36,7 @@ class Study(InFolder):
     @property
     def runs(self) -> dict[str, Run]:
         """The runs of the study's cells that are there, by the name of the cell. Raise StoreError as `verify`."""
-        from derivlang.commands.training import Run
+        from derivlang.commands.results import Run
         from derivlang.studies.records import planned
 
         return {cell.name: Run(cell) for cell in planned(self.path).cells if cell.exists()}
