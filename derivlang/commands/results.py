@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -144,12 +143,6 @@ class Push(Command[dict[str, Any]], PushOptions):
 
 class DerivedSet(InFolder):
     """A derived set. path: its folder. summary: what was counted when it was made, or {}."""
-
-    summary: Mapping[str, Any]
-
-    def __init__(self, path: PathLike, summary: Mapping[str, Any] | None = None) -> None:
-        object.__setattr__(self, "summary", summary or {})
-        super().__init__(path, is_there=summary is not None)
 
     @property
     def manifest(self) -> dict[str, Any]:

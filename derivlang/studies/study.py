@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,12 +25,6 @@ if TYPE_CHECKING:
 
 class Study(InFolder):
     """A study. path: its folder. summary: what was made, or what a dry run has found (`study`), or {}."""
-
-    summary: Mapping[str, Any]
-
-    def __init__(self, path: PathLike, summary: Mapping[str, Any] | None = None) -> None:
-        object.__setattr__(self, "summary", summary or {})
-        super().__init__(path, is_there=summary is not None)
 
     @property
     def runs(self) -> dict[str, Run]:
