@@ -21,7 +21,7 @@ import click
 
 PACKAGE = Path(__file__).parents[1] / "derivlang"
 # What answers "which settings are these?" for every command, and is not of the learning rate.
-GENERIC = ("core/", "cli/settings.py", "cli/options.py")
+GENERIC = ("core/", "cli/generated.py", "cli/options.py")
 SHOWING = {"completion", "explore", "ls", "show"}  # commands that neither make nor measure
 
 

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from derivlang.commands import report as reporting
     from derivlang.commands.command import function
     from derivlang.commands.pretrain import Pretrain
-    from derivlang.commands.results import DerivedSet
-    from derivlang.commands.studies import RunStudy, Study
-    from derivlang.commands.training import Run
+    from derivlang.commands.results import DerivedSet, Run
     from derivlang.core.errors import DerivlangError
     from derivlang.core.messages import DerivlangWarning
     from derivlang.core.spec import param
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from derivlang.evaluation.report.compare import compare
     from derivlang.map import Columns, map_dataset
     from derivlang.pipeline import Pipeline
+    from derivlang.studies.study import RunStudy, Study
     from derivlang.transforms.base import Transform
     from derivlang.transforms.registry import register
 
@@ -113,8 +112,8 @@ _WHERE = {
     "DerivlangError": "core.errors",
     "DerivlangWarning": "core.messages",
     "Pipeline": "pipeline",
-    "Run": "commands.training",
-    "Study": "commands.studies",
+    "Run": "commands.results",
+    "Study": "studies.study",
     "Transform": "transforms.base",
     "align_words": "commands.align:AlignWords",
     "compare": "evaluation.report.compare",
@@ -141,7 +140,7 @@ _WHERE = {
     "score_parser": "commands.parser:ScoreParser",
     "scores": "evaluation.collect",
     "stats": "commands.distance:Stats",
-    "study": "commands.studies:RunStudy",
+    "study": "studies.study:RunStudy",
     "tokenizer": "commands.lexical:TrainTokenizer",
     "train_parser": "commands.parser:TrainParser",
     "twin": "commands.lexical:MakeTwin",

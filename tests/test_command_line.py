@@ -20,11 +20,10 @@ import pytest
 from click.testing import CliRunner
 
 from derivlang.cli.main import COMMANDS, main
-from derivlang.cli.types import SpecOption, WholeNumber
+from derivlang.cli.types import SpecOption, Value
 from derivlang.commands.folders import default_folder
 from tests import commands
 from tests.commands import forked, run
-from tests.helpers import python
 
 Words = tuple[str, ...]
 
@@ -73,14 +72,19 @@ def sample(parameter: click.Parameter) -> str:
         return "trans,inv"
     if isinstance(parameter.type, click.Choice):
         return str(parameter.type.choices[0])
-    return "1" if isinstance(parameter.type, WholeNumber) else "no-such-thing"
+    return "1" if is_number(parameter) else "no-such-thing"
+
+
+def is_number(parameter: click.Parameter) -> bool:
+    """Whether a parameter is a whole number."""
+    return isinstance(parameter.type, Value) and parameter.type.one.item is int
 
 
 def cases() -> Iterator[object]:
     for words, command in EVERY:
         for parameter in command.params:
             values: tuple[str, ...] = ()
-            if isinstance(parameter.type, (WholeNumber, click.types.IntParamType)):
+            if is_number(parameter):
                 values = NUMBERS
             elif takes_path(parameter):
                 values = PATHS
@@ -570,26 +574,3 @@ def test_a_word_with_the_name_of_a_transform_may_be_a_text_or_a_file(
     commands.wiki(tmp_path / "inv")
     run("make", "--t", "trans", "inv", "-o", "out")
     assert "unexpected extra argument" in run("make", "--t", "trans", "demo", "x", code=2).err
-
-
-@pytest.mark.parametrize("earlier", [False, True])
-@pytest.mark.parametrize(("last", "code"), [("code[0] = 3", 3), ("raise RuntimeError", 1), ("sys.exit('text')", 1)])
-def test_a_process_ends_at_once_after_its_exit_handlers(last: str, code: int, earlier: bool) -> None:
-    begun = f"""
-import atexit, sys
-from derivlang.cli.main import ends_at_once
-class Late:
-    def __del__(self):
-        print("cleared")
-{'atexit.register(print, "earlier")' if earlier else ""}
-code = ends_at_once()
-atexit.register(print, "handled")
-late = Late()
-"""
-    ended = python("-c", begun + last)
-    if earlier:  # as usual
-        assert (ended.returncode, ended.stdout) == (code if code == 1 else 0, "handled\nearlier\ncleared\n")
-    else:
-        assert (ended.returncode, ended.stdout) == (code, "handled\n")
-    assert ("RuntimeError" in ended.stderr) == (last == "raise RuntimeError")
-    assert ("text" in ended.stderr) == ("text" in last)

@@ -13,27 +13,7 @@ import click
 import pytest
 
 import derivlang
-from derivlang.cli import (
-    align,
-    evaluate,
-    export,
-    finish,
-    grammar,
-    make,
-    match,
-    pair,
-    parse,
-    parser,
-    plan,
-    pretrain,
-    push,
-    report,
-    stats,
-    study,
-    tokenizer,
-    work,
-)
-from derivlang.cli import dict as dict_command
+from derivlang.cli import align, distance, evaluate, grammar, lexical, parser, pretrain, report, results, sets, study
 from tests.commands import TREES, run, snapshot
 from tests.helpers import python
 from tests.study_calls import here
@@ -42,18 +22,18 @@ SMALL: dict[str, Any] = {"vocab_size": 300, "steps": 2, "threads": 1}
 # Options that a function does not have: what is printed, and what follows from its other arguments.
 SHOWN = {"as_json", "verbose", "quiet", "force", "resume", "data_only", "every_checkpoint", "help", "help_all"}
 FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
-    "make": (make.command, derivlang.make, set()),
-    "parse": (parse.command, derivlang.parse, {"parses"}),
-    "plan": (plan.command, derivlang.plan, {"world", "parse"}),  # spec=None plans a parse
-    "work": (work.command, derivlang.work, set()),
-    "finish": (finish.command, derivlang.finish, set()),
-    "dict": (dict_command.command, derivlang.dictionary, set()),
-    "pair": (pair.command, derivlang.pairs, set()),
+    "make": (sets.make_command, derivlang.make, set()),
+    "parse": (sets.parse_command, derivlang.parse, {"parses"}),
+    "plan": (sets.plan_command, derivlang.plan, {"world", "parse"}),  # spec=None plans a parse
+    "work": (sets.work_command, derivlang.work, set()),
+    "finish": (sets.finish_command, derivlang.finish, set()),
+    "dict": (lexical.dict_command, derivlang.dictionary, set()),
+    "pair": (lexical.pair_command, derivlang.pairs, set()),
     "pretrain": (pretrain.command, derivlang.pretrain, set()),
     "evaluate": (evaluate.command, derivlang.Run.evaluate, {"init", "spec", "source", "out", "run"}),
     "report": (report.command, derivlang.report, set()),
-    "export": (export.command, derivlang.DerivedSet.export, {"derived"}),
-    "push": (push.command, derivlang.push, set()),
+    "export": (results.export_command, derivlang.DerivedSet.export, {"derived"}),
+    "push": (results.push_command, derivlang.push, set()),
     "study": (study.command, derivlang.study, {"array", "listed"}),
     "align train": (align.train, derivlang.align_words, set()),
     "align score": (align.score, derivlang.score_links, set()),
@@ -63,10 +43,10 @@ FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "grammar probs": (grammar.probs, derivlang.grammar_probs, set()),
     "parser train": (parser.train, derivlang.train_parser, set()),
     "parser score": (parser.score, derivlang.score_parser, set()),
-    "stats": (stats.command, derivlang.stats, {"out", "plot"}),
-    "match": (match.command, derivlang.match, set()),
-    "tokenizer": (tokenizer.train, derivlang.tokenizer, set()),
-    "twin": (tokenizer.twin, derivlang.twin, set()),
+    "stats": (distance.stats_command, derivlang.stats, {"out", "plot"}),
+    "match": (distance.match_command, derivlang.match, set()),
+    "tokenizer": (lexical.train, derivlang.tokenizer, set()),
+    "twin": (lexical.twin, derivlang.twin, set()),
 }  # fmt: skip
 
 

@@ -10,10 +10,9 @@ import pytest
 import torch
 
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.training.encoder import Encoder
+from derivlang.training.encoder import Encoder, positions_of
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.own_parts import ids_by_language
-from derivlang.training.positions import positions_of
 from tests.commands import run
 from tests.training import ENCODERS, model_file, special_ids
 

@@ -174,4 +174,4 @@ def test_help_is_a_phrase_that_stands_alone(option: str, help: str) -> None:
 
 
 def test_the_texts_are_found() -> None:
-    assert {Path("README.md"), Path("docs/design/architecture.md"), Path("derivlang/cli/make.py")} <= set(TEXTS)
+    assert {Path("README.md"), Path("docs/design/architecture.md"), Path("derivlang/cli/sets.py")} <= set(TEXTS)

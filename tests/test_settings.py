@@ -13,8 +13,8 @@ import click
 import pytest
 
 from derivlang.align.settings import AlignScoreOptions, AlignTrainOptions
+from derivlang.cli.generated import default_text
 from derivlang.cli.main import main
-from derivlang.cli.settings import default_text
 from derivlang.core.errors import UsageError
 from derivlang.core.policies import Policies
 from derivlang.core.settings import Declared, Settings, declared, given, setting

@@ -18,8 +18,8 @@ from derivlang.studies.commands import LANGUAGES
 from derivlang.studies.estimate import listing
 from derivlang.studies.file import StudyFile, read, scales, shipped
 from derivlang.studies.plan import plan
-from derivlang.studies.scales import scaled
 from derivlang.studies.settings import Place
+from derivlang.studies.tables import scaled
 from derivlang.training.record import levels_of
 from tests.commands import run
 

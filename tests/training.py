@@ -28,7 +28,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.config import ModelConfig
-from derivlang.training.encoder import Encoder
+from derivlang.training.encoder import Encoder, check_reset
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.masking import Keys, LanguageIds
@@ -36,7 +36,6 @@ from derivlang.training.model import build_model
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.plan import RunPlan
-from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.run import pretrain
 from derivlang.training.settings import RECORDED, RunPaths, SessionSettings, TrainingSettings

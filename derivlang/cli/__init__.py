@@ -1,1 +1,1 @@
-"""The command line: one file for each command, imported when the command is called."""
+"""The command line: the commands by what they are about; a module is imported when one of its commands is called."""

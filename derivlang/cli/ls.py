@@ -16,6 +16,21 @@ from derivlang.core.settings import setting
 from derivlang.formats.places import OptionalPath
 
 _HASH = re.compile("[0-9a-f]{16,}")
+# Of the lists without parameters: the heading, what is shown of an entry, and lines below the list.
+_SECTIONS = {
+    "tasks": ("Tasks", "  {name:<12}{summary} ({metrics})"),
+    "measures": ("Measures", "  {name}"),
+    "sources": (
+        "Sources",
+        "  {name:<12}{summary}",
+        "  PATH        a file of a format below (also .gz, .zst), or a folder of them",
+        "  URL         the same in a store: s3://, gs:// and what fsspec knows",
+        "  hub:NAME/CONFIG@REVISION, or a derived set",
+    ),
+    "formats": ("File formats", "  {name:<12}{summary} ({suffixes})"),
+    "scripts": ("Scripts", "  {name:<12}{sample:<16}{summary}"),
+    "studies": ("Languages of published studies (derivlang ls --study NAME)", "  {name:<20}{title}"),
+}
 IN_SEQUENCE = "It may draw in sequence: in one process, from the first sentence of a corpus on."
 
 
@@ -104,28 +119,15 @@ class _ListNames(Command[None]):
                     echo(f"    {p['name']}={default}  ({p['type']})  {p['help']}")
                 if not entry.get("keyed", True):
                     echo(f"    {IN_SEQUENCE}")
-        echo("\nTasks")
-        for task in lists["tasks"]:
-            echo(f"  {task['name']:<12}{task['summary']} ({', '.join(task['metrics'])})")
-        echo("\nMeasures")
-        for measure in lists["measures"]:
-            echo(f"  {measure['name']}")
-        echo("\nSources")
-        for source in lists["sources"]:
-            echo(f"  {source['name']:<12}{source['summary']}")
-        echo("  PATH        a file of a format below (also .gz, .zst), or a folder of them")
-        echo("  URL         the same in a store: s3://, gs:// and what fsspec knows")
-        echo("  hub:NAME/CONFIG@REVISION, or a derived set")
-        echo("\nFile formats")
-        for entry in lists["formats"]:
-            echo(f"  {entry['name']:<12}{entry['summary']} ({', '.join(entry['suffixes'])})")
-        echo("\nScripts")
-        for script in lists["scripts"]:
-            sample = script["sample"] if script["name"] != "private" else "(private use)"
-            echo(f"  {script['name']:<12}{sample:<16}{script['summary']}")
-        echo("\nLanguages of published studies (derivlang ls --study NAME)")
-        for entry in lists["studies"]:
-            echo(f"  {entry['name']:<20}{entry['title']}")
+        for title, (heading, form, *more) in _SECTIONS.items():
+            echo(f"\n{heading}")
+            for entry in lists[title]:
+                shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in entry.items()}
+                if entry["name"] == "private":
+                    shown["sample"] = "(private use)"
+                echo(form.format_map(shown))
+            for line in more:
+                echo(line)
 
 
 def _show_data(home: Path, *, unused: bool) -> None:

@@ -14,10 +14,10 @@ from derivlang.cli.generated import as_json, command_line
 from derivlang.cli.messages import echo, say
 from derivlang.cli.options import Bar
 from derivlang.cli.types import completes
-from derivlang.commands.studies import RunStudy
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.messages import counted
 from derivlang.core.settings import replaces, setting
+from derivlang.studies.study import RunStudy
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -73,6 +73,12 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
         (*_, (_, _, folder)) = self.each()
         return scores(folder)
 
+    def check(self) -> None:
+        """Raise UsageError for settings that do not fit together."""
+        from derivlang.evaluation.settings import asked_for
+
+        asked_for(self, self.given, lambda message: None)
+
     def each(self) -> Iterator[tuple[int | None, Evaluated, Path]]:
         """Yield (step, what was evaluated, the run) of each checkpoint that is asked for."""
         require_torch()

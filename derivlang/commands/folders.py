@@ -15,7 +15,7 @@ import glob
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -93,14 +93,16 @@ def _text(value: object) -> str:
 class InFolder:
     """Something in a folder. path: the folder, which may be given as a text, also as a URL.
 
-    is_there: whether it was just made. Raise StoreError if it is not there.
+    summary: what was counted when it was just made, else {}. Raise StoreError if it is not there.
     """
 
     path: Path
+    summary: Mapping[str, Any] = field(compare=False)
 
-    def __init__(self, path: PathLike, *, is_there: bool = False) -> None:
+    def __init__(self, path: PathLike, summary: Mapping[str, Any] | None = None) -> None:
         object.__setattr__(self, "path", located(path))
-        if not is_there:
+        object.__setattr__(self, "summary", summary or {})
+        if summary is None:
             self.facts()
 
     def facts(self) -> dict[str, Any]:

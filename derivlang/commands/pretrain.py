@@ -16,7 +16,7 @@ from derivlang.sources.request import SourceOptions, SourceRequest
 from derivlang.training.settings import DataPaths, SessionOptions, TrainingOptions
 
 if TYPE_CHECKING:
-    from derivlang.commands.training import Run
+    from derivlang.commands.results import Run
     from derivlang.training.plan import RunPlan
 
 
@@ -53,7 +53,7 @@ class Pretrain(Command["Run"], TrainingOptions, DataPaths, SessionOptions, _Pars
 
     def __call__(self) -> Run:
         """Return the run. A run of the same settings that is there goes on, or is kept if it is finished."""
-        from derivlang.commands.training import Run
+        from derivlang.commands.results import Run
 
         plan = self.planned()
         self.made(plan)
@@ -64,13 +64,8 @@ class Pretrain(Command["Run"], TrainingOptions, DataPaths, SessionOptions, _Pars
         require_torch()
         from derivlang.training.plan import plan_of, settings_of, with_languages
 
-        kind: type = type(self)
-        values = {
-            name: getattr(self, name) if name in self.given or not one.is_open else None
-            for name, one in declared(kind).items()
-        }
-        values["spec"] = None if self.spec is None else str(self.spec)
-        source = with_languages(None if self.source is None else str(self.source), values)
+        values = self.values
+        source = with_languages(values["source"], values)
         settings, model_config, session = settings_of(source, values)
         name = source or " ".join(map(str, values["pairs"] or ()))
         changed = self.changed("objective", "precision", "compile")
@@ -79,6 +74,24 @@ class Pretrain(Command["Run"], TrainingOptions, DataPaths, SessionOptions, _Pars
         session = replace(session, logged=lambda step, entry: reader().note(loss=f"{entry['loss']:.3f}"))
         going = {"resume": self.goes_on, "force": self.force}
         return plan_of(settings, model_config, request, out, session, values, **going)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The settings by name; None for one that is not given and has no default of its own."""
+        kind: type = type(self)
+        values = {
+            name: getattr(self, name) if name in self.given or not one.is_open else None
+            for name, one in declared(kind).items()
+        }
+        names = ("source", "spec")
+        return values | {name: None if values[name] is None else str(values[name]) for name in names}
+
+    def check(self) -> None:
+        """Raise UsageError for settings that the training would refuse at once, without loading torch."""
+        from derivlang.training.plan import check_options, with_languages
+
+        values = self.values
+        check_options(with_languages(values["source"], values), values)
 
     @property
     def goes_on(self) -> bool:

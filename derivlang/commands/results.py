@@ -1,13 +1,13 @@
-"""`DerivedSet`, and what is done with a set or another result: `export`, `undo`, `push`."""
+"""`DerivedSet` and `Run`, and what is done with them: `export`, `undo`, `push`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from derivlang.commands.command import Command, method
+from derivlang.commands.command import Command, function, method
+from derivlang.commands.evaluate import Evaluate
 from derivlang.commands.folders import InFolder, set_size
 from derivlang.core.dependencies import require_torch
 from derivlang.core.errors import UsageError, unknown
@@ -135,18 +135,13 @@ class Push(Command[dict[str, Any]], PushOptions):
         bytes of each file by its name; the last three are the last commit, whether this push made it, and the number of
         files that it removed, and null of a dry run."""
         from derivlang.studies.push import push
+        from derivlang.commands.push import push
 
         return push(located(self.result), self.repository, self.part(PushOptions))
 
 
 class DerivedSet(InFolder):
     """A derived set. path: its folder. summary: what was counted when it was made, or {}."""
-
-    summary: Mapping[str, Any]
-
-    def __init__(self, path: PathLike, summary: Mapping[str, Any] | None = None) -> None:
-        object.__setattr__(self, "summary", summary or {})
-        super().__init__(path, is_there=summary is not None)
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -210,3 +205,38 @@ class DerivedSet(InFolder):
 
     export = method(Export, "export")
     undo = method(Undo, "undo")
+
+
+class Run(InFolder):
+    """A pre-trained run. path: its folder."""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The content of run.json. Raise StoreError if the folder is not a run, or was changed."""
+        from derivlang.training.run_folder import read
+
+        return read(self.path)
+
+    def facts(self) -> dict[str, Any]:
+        record = self.record
+        return {name: record[name] for name in ("source", "spec", "objective", "seed", "step", "status")}
+
+    evaluate = method(Evaluate, "evaluate")
+
+    def export(
+        self,
+        out: PathLike,
+        *,
+        step: int | None = None,
+        source: bool = False,
+        target: str | None = None,
+        force: bool = False,
+    ) -> dict[str, Any]:
+        """Write the model with a tokenizer for `transformers`, as `derivlang export --format transformers` does.
+
+        out: the folder to write. step: of a checkpoint, None for the finished model. source: take the source's
+        tokenizer. target: a language of a run of several. force: replace a model. Return {"out", "language",
+        "entries"}: the language and the size of the tokenizer. Raise DerivlangError as the command.
+        """
+        place = self.path if step is None else f"{self.path}@{step}"
+        return function(Export, "export")(place, out, format="transformers", source=source, target=target, force=force)

@@ -123,7 +123,7 @@ class Declared:
 
     def read(self, text: str) -> Any:
         """Return the value of a text as it is typed: "2" -> 2 of a whole number. Raise UsageError for another text."""
-        if self.choices or self.is_names or self.item is str:
+        if self.choices or self.is_names or self.item in (str, object):  # object: of a spec
             return text
         if self.kind is bool:
             if text not in ("yes", "no"):
@@ -310,12 +310,6 @@ def given(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a dataclass that some options give: those that are present and not None."""
     values = {name: options.get(name) for name, one in declared(kind).items()}
     return {name: value for name, value in values.items() if value is not None}
-
-
-def with_defaults(kinds: Iterable[type], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return some options with those that are not given, as a command has them: with their default, or None."""
-    every = (one for kind in kinds for one in declared(kind).values())
-    return {one.name: None if one.is_open else one.default for one in every} | dict(options)
 
 
 def names(text: str | None, option: str) -> tuple[str, ...]:

@@ -36,12 +36,11 @@ from derivlang.training.checkpoint import MODEL, hash_of_weights
 from derivlang.training.config import CAUSAL, auto_class, check_finite
 from derivlang.training.data_folder import LANGUAGES
 from derivlang.training.devices import has_bf16
-from derivlang.training.encoder import Encoder, check_head
+from derivlang.training.encoder import Encoder, check_head, longest_row
 from derivlang.training.language import read_languages
 from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, Languages, of_several, of_texts
 from derivlang.training.languages import load as load_languages
 from derivlang.training.own_parts import n_own_ids, own_parts, restore
-from derivlang.training.positions import longest_row
 from derivlang.training.run_folder import RUN, check_files
 
 TARGET = "--target"

@@ -8,19 +8,16 @@ A declared setting of a command is a key of a study without a line here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from derivlang.core.dependencies import check_dependencies
+from derivlang.commands.evaluate import Evaluate
+from derivlang.commands.pretrain import Pretrain
 from derivlang.core.errors import UsageError, unknown
-from derivlang.core.settings import Declared, Settings, declared, setting, text_of, with_defaults
-from derivlang.engine.options import ParserNames
-from derivlang.evaluation.settings import EvaluateChoice, asked_for
-from derivlang.sources.request import DataDir, TextOptions
-from derivlang.training.language import named_pairs, read_languages
-from derivlang.training.settings import DataPaths, SessionOptions, TrainingOptions
+from derivlang.core.settings import Declared, declared, text_of
 
 Level = str | int | float | bool
 
@@ -40,14 +37,6 @@ class TypedFloat(float):
         return self.text
 
 
-@dataclass(frozen=True)
-class _Languages(Settings):
-    """The arguments of `pretrain` that no other settings have."""
-
-    source: str = setting("", "Name or path of the source.")
-    spec: str = setting("", "Transforms of the derived language.", option="--t")
-
-
 LANGUAGES = "[languages]"  # the name of --language in a study, which no factor can have; `language` is often a factor
 NAMES_TEXT = ("source", "derived-source")  # options of `pretrain` that name a source, which may be a path
 NAMES_FILE = ("dictionary", "pairs")
@@ -60,31 +49,27 @@ _MACHINE = {
     "json": "leave it out",
     "force": "remove a run's folder to make it again",
 }
-_PRETRAINING = (
-    _Languages,
-    TrainingOptions,
-    SessionOptions,
-    DataPaths,
-    TextOptions,
-    DataDir,
-    ParserNames,
-)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CommandOptions:
     """The options of a command, by name without hyphens in front.
 
-    reserved: options that a study gives itself, with what a user gives instead. argument: another one that the study
-    gives, for options that exclude it. check_values: raises DerivlangError for values, by `Declared.name`, that do not
-    fit.
+    reserved: options that a study gives itself, with what a user gives instead. run: the field of the command that
+    names the run, which the study gives, too.
     """
 
     command: str
-    options: Mapping[str, Declared]
+    kind: type[Pretrain | Evaluate]
     reserved: Mapping[str, str]
-    argument: str
-    check_values: Callable[[Mapping[str, Any]], None]
+    run: str
+
+    @cached_property
+    def options(self) -> dict[str, Declared]:
+        """The declared settings by their key; `language` is [languages]."""
+        kind: type = self.kind
+        every = [one for one in declared(kind).values() if one.option]
+        return {LANGUAGES if one.name == "language" else str(one.option).removeprefix("--"): one for one in every}
 
     def check_key(self, key: str, value: Any, where: str) -> None:
         """Raise UsageError for a name that is not an option, or for a value of another type."""
@@ -108,8 +93,7 @@ class CommandOptions:
     def check(self, values: Mapping[str, Any]) -> None:
         """Raise DerivlangError for values that the command would refuse."""
         settings = {one.name: _read(one, value) for one, value in self._typed(values)}
-        check_dependencies({str(one.option): one.needs for one, _ in self._typed(values)}, [self.argument])
-        self.check_values(settings)
+        self.kind.of({**settings, self.run: "run"}).check()
 
     def arguments(self, values: Mapping[str, Any], where: str = "") -> tuple[str, ...]:
         """Return the arguments for some values.
@@ -136,39 +120,14 @@ def _read(one: Declared, value: Any) -> Any:
     """Return the value of a setting as the command line reads it. Raise UsageError if it is wrong."""
     if one.kind is bool:
         return value
-    if one.per_task:
-        return text_of(value)
-    several = [one.read(text_of(each)) for each in (value if isinstance(value, list) else [value])]
-    typed_value = tuple(several) if one.is_several else several[0]
-    one.check(typed_value)
-    return typed_value
+    texts = map(text_of, value if isinstance(value, list) else [value])
+    several = tuple(text if one.per_task else one.read(text) for text in texts)
+    return several if one.is_several else several[0]
 
 
-def _check_pretraining(values: Mapping[str, Any]) -> None:
-    from derivlang.training.plan import check_options, with_languages  # imported late: help pages do not need them
-
-    options = with_defaults(_PRETRAINING, values)
-    source = with_languages(values.get("source"), options)
-    check_options(source, options)
-    for name in ("pairs", "dictionary") if options["language"] else ():
-        named_pairs(options[name] or (), read_languages(options["language"]), f"--{name}")
-
-
-def _check_evaluation(values: Mapping[str, Any]) -> None:
-    asked_for(EvaluateChoice(**values), values.keys(), lambda message: None)
-
-
-def _options_of(
-    command: str, kinds: tuple[type, ...], reserved: Mapping[str, str], argument: str, check: Callable[..., None]
-) -> CommandOptions:
-    every = [one for kind in kinds for one in declared(kind).values() if one.option]
-    named = {LANGUAGES if one.name == "language" else str(one.option).removeprefix("--"): one for one in every}
-    return CommandOptions(command, named, reserved, argument, check)
-
-
-PRETRAIN = _options_of(
+PRETRAIN = CommandOptions(
     "pretrain",
-    _PRETRAINING,
+    Pretrain,
     {
         **_MACHINE,
         "out": "leave it out: a run is in OUT/runs",
@@ -177,13 +136,14 @@ PRETRAIN = _options_of(
         "resume": "leave it out",
         "data-only": "give --data-only to derivlang study",
     },
-    "-o",
-    _check_pretraining,
+    "out",
 )
-EVALUATE = _options_of(
+EVALUATE = CommandOptions(
     "evaluate",
-    (EvaluateChoice,),
-    {**_MACHINE, **dict.fromkeys(("init", "t", "source", "out"), "leave it out: a study evaluates its own runs")},
-    "RUN",
-    _check_evaluation,
+    Evaluate,
+    {
+        **_MACHINE,
+        **dict.fromkeys(("init", "t", "source", "out", "target"), "leave it out: a study evaluates its own runs"),
+    },
+    "run",
 )

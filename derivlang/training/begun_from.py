@@ -133,7 +133,7 @@ def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
             f"types {' and '.join(CAUSAL)}",
             id="model",
         )
-    from derivlang.training.positions import longest_row  # loads torch, which studies do without
+    from derivlang.training.encoder import longest_row  # loads torch, which studies do without
 
     most = longest_row(folder)
     training = {**_TYPICAL, "seq_len": _SEQ_LEN if most is None else min(_SEQ_LEN, most)}

@@ -27,11 +27,11 @@ from derivlang.lexical.twin import Twin
 from derivlang.training import checkpoint
 from derivlang.training.begun_from import INIT, check_vocabulary, checkpoint_folder, load_model, model_of
 from derivlang.training.config import ModelConfig
+from derivlang.training.encoder import positions_of
 from derivlang.training.languages import DERIVED_TOKENIZER, TOKENIZER, TWIN, Languages, fingerprint_of
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import is_tied, set_tie
 from derivlang.training.own_parts import refuse_own
-from derivlang.training.positions import positions_of
 from derivlang.training.settings import RunPaths, TrainingSettings
 
 _EMBEDDINGS = "--embeddings"

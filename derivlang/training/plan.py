@@ -24,7 +24,7 @@ from derivlang.training import run_folder
 from derivlang.training.begun_from import checkpoint_folder, config_of, has_language_ids, with_tokenizer
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import can_compile, has_bf16, only_main_warns, use_threads
-from derivlang.training.language import Language, read_languages
+from derivlang.training.language import Language, named_pairs, read_languages
 from derivlang.training.languages import tokenizer_of
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.registry import read_objective
@@ -159,6 +159,8 @@ def with_languages(source: str | None, options: dict[str, Any]) -> str | None:
         options |= {"language": (), "halves": halves or None}
     else:
         options["language"] = tuple(map(str, asked))
+        for name in _FILES:
+            named_pairs(options.get(name) or (), asked, f"--{name}")
     options["spec"] = second.t
     return first.text
 

@@ -79,6 +79,7 @@ class RunInputs:
             [facts.get("sha256") for facts in self.facts.values()],
             *(facts["shortest"] for facts in self.facts.values() if "shortest" in facts),  # a default is in no spec
             [str(one.size) for one in self.streams],
+            *("sorted" for one in self.streams if one.source.n > 1 << 21),  # 0.4.0 had another order of many rows
             self.init and self.init["weights"],
             RULE_VERSION,
             self.objective.rules,

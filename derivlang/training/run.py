@@ -32,6 +32,7 @@ from derivlang.training.checks import (
 )
 from derivlang.training.devices import only_main_warns, processes
 from derivlang.training.doses import log_within, steps_within
+from derivlang.training.encoder import check_reset
 from derivlang.training.init_weights import copy_embeddings, init_model, init_of
 from derivlang.training.language import phases_of
 from derivlang.training.loader import Loader, open_streams
@@ -39,7 +40,6 @@ from derivlang.training.masking import LanguageIds
 from derivlang.training.model import build_model, freeze, n_parameters, set_tie
 from derivlang.training.objectives.base import Context
 from derivlang.training.plan import RunPlan
-from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data, prepare_pairs
 from derivlang.training.record import RunInputs
 from derivlang.training.settings import SessionSettings

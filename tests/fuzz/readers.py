@@ -774,7 +774,7 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
-@reader("scales of study.toml", "text", lambda: [_SCALED], "studies.scales")
+@reader("scales of study.toml", "text", lambda: [_SCALED], "studies.tables")
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.studies.file import read
 

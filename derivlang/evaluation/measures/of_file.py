@@ -86,6 +86,6 @@ class PairMeasure(FileMeasure):
     def encoder(self, model: Encoder, sets: MeasureSets) -> LinkEncoder:
         """Return the model as a reader of words, in all layers."""
         from derivlang.evaluation.encoder_links import LinkEncoder
-        from derivlang.training.positions import positions_of
+        from derivlang.training.encoder import positions_of
 
         return LinkEncoder(sets.languages, model, None, positions_of(model.module).longest or 1 << 15)

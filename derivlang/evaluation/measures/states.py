@@ -113,7 +113,7 @@ def joint_states(model: Encoder, text: Heldout) -> tuple[Heldout, ParallelWords,
     Each sentence is encoded with its derived one in one row. States are [W, D], in the order of the language; there are
     none if no row fits. Any head of the model is left out.
     """
-    from derivlang.training.positions import positions_of  # loads torch, which a list of measures does without
+    from derivlang.training.encoder import positions_of  # loads torch, which a list of measures does without
 
     longest = positions_of(model.module).longest
     length = sum(np.diff(text.offsets_in(side)) + 2 for side in (text.source, text.derived))

@@ -1,20 +1,49 @@
-"""`derivlang plan`: what ranks need to make a derived set together."""
+"""`derivlang make` and `parse`; `plan`, `work` and `finish`: derived sets."""
 
 from __future__ import annotations
 
 import os
 import shlex
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from derivlang.cli.generated import command_line
-from derivlang.cli.messages import echo
-from derivlang.cli.types import source_argument
-from derivlang.commands.sets import PlanSet
+import click
+
+from derivlang.cli.generated import command_line, with_bar
+from derivlang.cli.messages import echo, say
+from derivlang.cli.options import show_set
+from derivlang.cli.types import OUT_FOLDER, source_argument
+from derivlang.commands.sets import FinishSet, MakeSet, ParseSource, PlanSet, WorkOnSet, seeded_pipeline
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 from derivlang.core.names import is_url
 from derivlang.core.settings import setting
+
+if TYPE_CHECKING:
+    from derivlang.commands.results import DerivedSet
+
+
+def _run_make(asked: MakeSet) -> DerivedSet:
+    from derivlang.store.manifest import LEXICON
+
+    made: DerivedSet = with_bar(asked)
+    show_set(asked, made)
+    if asked.lexicon is None and seeded_pipeline(asked.spec, asked.seed).needs_counts():
+        say(
+            f"the lexicon was fitted on the training split of this source, or its first; for other sources of this "
+            f"language give "
+            f"--lexicon {made.path / LEXICON} (`derivlang verify {made.path} OTHER` compares two sets)"
+        )
+    return made
+
+
+make_command = command_line(MakeSet, "make", arguments=[source_argument()], run=_run_make)
+
+
+parse_command = command_line(
+    ParseSource, "parse", show_set, arguments=[source_argument()], json_of=lambda made: made.summary
+)
+
 
 _MOST_RANKS = 100  # in the command lines that are printed
 
@@ -38,7 +67,7 @@ class _PrintedPlan(PlanSet):
         return super().__call__()
 
 
-def _show(asked: _PrintedPlan, planned: dict[str, Any]) -> None:
+def _show_plan(asked: _PrintedPlan, planned: dict[str, Any]) -> None:
     if not planned["tasks"]:
         return  # it is complete, which was said
     done = f", {planned['done']:,} of them done" if planned["done"] else ""
@@ -55,11 +84,27 @@ def _show(asked: _PrintedPlan, planned: dict[str, Any]) -> None:
 
 
 _PrintedPlan.__doc__ = PlanSet.__doc__
-command = command_line(
+plan_command = command_line(
     _PrintedPlan,
     "plan",
-    _show,
+    _show_plan,
     arguments=[source_argument()],
     optional=("spec",),
     first=("spec", "parse", "out", "seed", "world", "defer"),
 )
+
+
+def _show_work(asked: WorkOnSet, worked: dict[str, Any]) -> None:
+    found = f", {worked['found']:,} done before" if worked["found"] else ""
+    counts = f"{counted(worked['counted'], 'task')} counted" if worked["counted"] or asked.stage == "count" else ""
+    made = "" if asked.stage == "count" else f"{counted(worked['made'], 'task')} done{found}"
+    echo(f"rank {worked['rank']} of {worked['world']}: {', '.join(filter(None, (counts, made)))}")
+
+
+work_command = command_line(WorkOnSet, "work", _show_work, arguments=[click.Argument(["place"], type=OUT_FOLDER)])
+
+
+finish_command = command_line(
+    FinishSet, "finish", show_set, arguments=[click.Argument(["place"], type=OUT_FOLDER)],
+    json_of=lambda made: made.summary,
+)  # fmt: skip

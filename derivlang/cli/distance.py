@@ -1,23 +1,24 @@
-"""`derivlang stats`: how far derived languages are from their source, side by side."""
+"""`derivlang stats` and `match`: how far derived languages are from their source."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from derivlang.cli.generated import as_json, command_line
 from derivlang.cli.messages import echo
 from derivlang.cli.types import source_argument
-from derivlang.commands.distance import Stats
+from derivlang.commands.distance import FindMatch, Stats
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 from derivlang.core.settings import replaces, setting
 from derivlang.formats.places import OptionalPath
 
 if TYPE_CHECKING:
+    from derivlang.distance.match import Match
     from derivlang.distance.measure import Figures
 
 
@@ -62,7 +63,7 @@ class _WrittenStats(Stats):
         return rows
 
 
-def _print(asked: Stats, rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_stats(asked: Stats, rows: Sequence[Mapping[str, Any]]) -> None:
     """Print a column for each language; figures that none has are left out."""
     from derivlang.distance.measure import ALL_MEANINGS
 
@@ -81,11 +82,27 @@ def _shown(value: float | int | None) -> str:
 
 
 _WrittenStats.__doc__ = Stats.__doc__
-command = command_line(
+stats_command = command_line(
     _WrittenStats,
     "stats",
-    _print,
+    _print_stats,
     arguments=[source_argument("sources", nargs=-1)],
     json_help="Print the figures as JSON, a line for each language.",
     last=("parser", "parses"),
+)
+
+
+def _show_match(asked: FindMatch, found: Match) -> None:
+    echo(found.spec)
+    distance = "Kendall's tau" if found.by == "tau" else "3-local entropy"
+    interval = "" if found.low is None else f", 95 % interval {found.low:.4g} to {found.high:.4g}"
+    echo(
+        f"{distance} {found.reached:.3f}, of {asked.spec} {found.wanted:.3f}, in {found.units:,} sentences; "
+        f"{found.parameter} {found.value:g}{interval}",
+        err=True,
+    )
+
+
+match_command = command_line(
+    FindMatch, "match", _show_match, arguments=[source_argument()], json_of=asdict, last=("parser", "parses")
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,23 +19,17 @@ from derivlang.studies.settings import Extent, Place, PlaceOptions, Scale
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from derivlang.commands.training import Run
+    from derivlang.commands.results import Run
     from derivlang.studies.file import StudyFile
 
 
 class Study(InFolder):
     """A study. path: its folder. summary: what was made, or what a dry run has found (`study`), or {}."""
 
-    summary: Mapping[str, Any]
-
-    def __init__(self, path: PathLike, summary: Mapping[str, Any] | None = None) -> None:
-        object.__setattr__(self, "summary", summary or {})
-        super().__init__(path, is_there=summary is not None)
-
     @property
     def runs(self) -> dict[str, Run]:
         """The runs of the study's cells that are there, by the name of the cell. Raise StoreError as `verify`."""
-        from derivlang.commands.training import Run
+        from derivlang.commands.results import Run
         from derivlang.studies.records import planned
 
         return {cell.name: Run(cell) for cell in planned(self.path).cells if cell.exists()}
