@@ -134,7 +134,6 @@ class Push(Command[dict[str, Any]], PushOptions):
         """Return {"out", "kind", "repository", "revision", "url", "files", "commit", "sent", "removed"}: files has the
         bytes of each file by its name; the last three are the last commit, whether this push made it, and the number of
         files that it removed, and null of a dry run."""
-        from derivlang.studies.push import push
         from derivlang.commands.push import push
 
         return push(located(self.result), self.repository, self.part(PushOptions))
