@@ -42,7 +42,6 @@ from derivlang.formats.lines import (
     word_values,
 )
 from derivlang.formats.opening import WHOLE, Piece, open_lines
-from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
 
 WORD_COLUMNS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -65,7 +64,7 @@ TEXT = re.compile(r"#\s*text\s*=")
 
 
 def read(
-    path: Path | str,
+    path: Path,
     *,
     encoding: str = "utf-8",
     limit: int | None = None,
@@ -86,7 +85,6 @@ def read(
     Raises DataError: conllu-columns, conllu-ids, conllu-comment, empty-file, and as `open_lines`; LayerError:
     head-range, head-root, head-cycle.
     """
-    path = located(path)
     for first, sentences in in_tables(_sentences(path, encoding, piece), limit, path, "sentence", piece):
         yield _rows(path, sentences, first, entities, whole)
 
@@ -116,16 +114,14 @@ def cut(path: Path, size: int, target: int, **options: Any) -> list[int]:
     return cut_lines(path, size, target, begins)
 
 
-def count(
-    path: Path | str, encoding: str = "utf-8", *, entities: bool = False, piece: Piece = WHOLE
-) -> tuple[int, int]:
+def count(path: Path, encoding: str = "utf-8", *, entities: bool = False, piece: Piece = WHOLE) -> tuple[int, int]:
     """Return the number of sentences with words (lines with the id 1), and of lines."""
 
     def sentences(text: UInt8) -> int:
         lines = text.tobytes()
         return lines.count(b"\n1\t") + lines.startswith(b"1\t")
 
-    return count_lines(located(path), piece, encoding, sentences)
+    return count_lines(path, piece, encoding, sentences)
 
 
 class _Sentence(NamedTuple):

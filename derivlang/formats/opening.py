@@ -16,7 +16,6 @@ import difflib
 import gzip
 import io
 import os
-import stat
 import sys
 import zlib
 from collections.abc import Generator, Iterator
@@ -116,12 +115,11 @@ def is_utf8(encoding: str) -> bool:
     return codecs.lookup(encoding).name == "utf-8"
 
 
-def open_bytes(path: Path | str) -> BinaryIO:
+def open_bytes(path: Path) -> BinaryIO:
     """Open a file as a stream of decompressed bytes.
 
     Raises DataError, also while reading: missing-file, directory, unreadable-file, truncated.
     """
-    path = located(path)
     return unpacked(open_file(path), path, packing_of(path))
 
 
@@ -193,12 +191,11 @@ def _check_content(path: Path, stream: io.FileIO) -> None:
             raise DataError(f"the file is {what}, not its content", where=str(path), fix=fix, id="pointer")
 
 
-def read_text(path: Path | str, encoding: str = "utf-8") -> str:
+def read_text(path: Path, encoding: str = "utf-8") -> str:
     """Return the whole text of a file, with `\\n` as line ends.
 
     Raises as `open_lines`, but too-large only above LIMIT: JSON is often one long line.
     """
-    path = located(path)
     lines, size = [], 0
     for _, line in open_lines(path, encoding, longest=LIMIT):
         lines.append(line)
@@ -209,14 +206,14 @@ def read_text(path: Path | str, encoding: str = "utf-8") -> str:
 
 
 def too_large(where: str, what: str, most: int) -> DataError:
-    """Return the error for a compressed file that holds too much. what: what is too large, with its verb.
+    """Return the error for a compressed file, a device or a pipe that holds too much. what: with its verb.
 
     ("a.gz:3", "the line of a compressed file has", 64 << 20)   ->   … has more than 64 MiB
     """
     return DataError(
         f"{what} more than {most >> 20} MiB",
         where=where,
-        fix="decompress it first, if it is what you mean to read",
+        fix="save it as a plain file first, if it is what you mean to read",
         id="too-large",
     )
 
@@ -325,28 +322,20 @@ def _near(path: Path) -> str:
     return f"did you mean {' or '.join(near)}?" if near else f"list the files in {folder}"
 
 
-_MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
-
-
 def read_whole(path: Path) -> bytes:
-    """Return the bytes of a file, decompressed.
+    """Return the bytes of a local file, decompressed.
 
     Raises DataError: missing-file, directory, unreadable-file, truncated, too-large (above LIMIT, if compressed or no
     regular file).
     """
-    with parse_errors(str(path), "file", id="unreadable-file"), open_file(path) as file:
-        raw: BinaryIO = file
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raw = io.BytesIO(_bounded(file, path, "the device or pipe holds", "save what you mean to read as a file"))
-        head = raw.read(4)
-        raw.seek(0)
-        packing = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), packing_of(path))
-        if not packing:
-            return raw.read()
-        with unpacked(raw, path, packing) as stream:
-            return _bounded(
-                stream, path, "the compressed file expands to", "decompress it first, if it is what you mean to read"
-            )
+    is_packed = bool(packing_of(path))
+    with parse_errors(str(path), "file", id="unreadable-file"), open_bytes(path) as stream:
+        if not is_packed and path.is_file():
+            return stream.read()
+        data = stream.read(LIMIT + 1)
+    if len(data) > LIMIT:
+        raise too_large(str(path), "the compressed file expands to" if is_packed else "the device or pipe holds", LIMIT)
+    return data
 
 
 def utf8_text(path: Path) -> str:
@@ -357,10 +346,3 @@ def utf8_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise DataError("the file is not UTF-8", where=f"{path}:{line}", id="encoding") from None
-
-
-def _bounded(stream: BinaryIO, path: Path, what: str, fix: str) -> bytes:
-    data = stream.read(LIMIT + 1)
-    if len(data) > LIMIT:
-        raise DataError(f"{what} more than {LIMIT >> 20} MiB", where=str(path), fix=fix, id="too-large")
-    return data

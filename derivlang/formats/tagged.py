@@ -42,7 +42,6 @@ from derivlang.formats.lines import (
     word_values,
 )
 from derivlang.formats.opening import WHOLE, Piece, open_lines, suffix_of
-from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
 from derivlang.formats.tagged_columns import TAG, WHITE, TaggedColumns, begin, ends_with_tag, is_numbers, is_tag
 
@@ -55,9 +54,7 @@ _QUOTED, _UNQUOTED = (
 )
 
 
-def read(
-    path: Path | str, *, encoding: str = "utf-8", limit: int | None = None, piece: Piece = WHOLE
-) -> Iterator[Rows]:
+def read(path: Path, *, encoding: str = "utf-8", limit: int | None = None, piece: Piece = WHOLE) -> Iterator[Rows]:
     """Yield one row per sentence: `tokens` and `ner_tags` list<string>, with `word_lines`; a document is a sentence.
 
     All lines must have as many columns as the first line that is not a comment. The prefix of PAN-X's `en:token` is
@@ -66,7 +63,6 @@ def read(
     Raises DataError: tsv-columns, word-numbers, conll-2012, tsv-header, empty-token, empty-tag, tsv-quoting, tag-space,
     empty-file, and as `open_lines`.
     """
-    path = located(path)
     columns, sentences_of_piece = _sentences(path, encoding, piece)
     for done, sentences in in_tables(sentences_of_piece, limit, path, "sentence", piece):
         numbers = list(chain.from_iterable(sentence.numbers for sentence in sentences))
@@ -150,9 +146,8 @@ def cut(path: Path, size: int, target: int) -> list[int]:
     return cut_lines(path, size, target, lambda before, line: before.isspace() and not line.isspace())
 
 
-def count(path: Path | str, encoding: str = "utf-8", *, piece: Piece = WHOLE) -> tuple[int, int]:
+def count(path: Path, encoding: str = "utf-8", *, piece: Piece = WHOLE) -> tuple[int, int]:
     """Return the number of sentences, and of lines."""
-    path = located(path)
     _, lines = count_lines(path, piece, encoding, len)
     return sum(1 for _ in _sentences(path, encoding, piece)[1]), lines
 
@@ -267,7 +262,7 @@ def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     said: set[str] = set()
     for path in paths:
         with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
-            what = _sentences(located(path), asked.encoding, WHOLE)[0].left_out
+            what = _sentences(path, asked.encoding, WHOLE)[0].left_out
             if what and what not in said:
                 warn(f"{path.name}: {what}")
             said.add(what)

@@ -443,7 +443,7 @@ def _(folder: Path, data: bytes) -> str | None:
 
 @reader("grammar.gz", "gz", lambda: [gzip.compress(seed) for seed in _grammar_seed()])
 def _(folder: Path, data: bytes) -> str | None:
-    return _grammar(folder / "x.grammar.tsv", data)
+    return _grammar(folder / "x.grammar.tsv.gz", data)
 
 
 @reader("orm", "text", lambda: [_ORM], "grammar.weights")
