@@ -30,8 +30,8 @@ class _VerifyPlace(Command[None]):
     of a study, every file is compared with its hash: model, tokenizer, checkpoints, data, records, evaluations. So are
     the model of a parser (`parser train`) and a grammar file (`grammar fit`).
 
-    With OTHER, say instead whether both are of one language, and if not, what differs. Fingerprints are compared, no
-    rows; each of the two may also be a run of `pretrain`.
+    With OTHER, say instead whether both sets are of one language, and if not, what differs. Fingerprints are compared,
+    no rows.
 
     \b
     derivlang verify OUT OTHER
@@ -61,10 +61,11 @@ class _VerifyPlace(Command[None]):
 
 
 def _compare(one: Path, other: Path) -> None:
-    """Print whether two folders are of one language, and what differs. Exit with 1 if they are not."""
-    from derivlang.store.same_language import compare, language_of
+    """Print whether two sets are of one language, and what differs. Exit with 1 if they are not."""
+    from derivlang.store.manifest import Derived
+    from derivlang.store.same_language import compare
 
-    comparison = compare(language_of(one), language_of(other))
+    comparison = compare(Derived(one), Derived(other))
     if as_json():
         echo(json.dumps(comparison, ensure_ascii=False))
     else:

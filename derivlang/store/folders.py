@@ -204,7 +204,7 @@ def warn_of_kept(folder: Path, foreign: Sequence[str], what: str, warn: Callable
 
 def files_below(folder: Path) -> list[str]:
     """Return the names of all files below a folder, without locks and stages."""
-    below = (path for path in folder.rglob("*") if not (path.is_dir() or _is_working(path.name)))
+    below = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     return sorted(path.relative_to(folder).as_posix() for path in below)
 
 

@@ -314,30 +314,6 @@ def _(folder: Path, data: bytes) -> str | None:
     return use(with_file(folder, "derivlang.json", data), changed=not _same_json(true, data))
 
 
-@reader("language of a run", "json", lambda: [_LANGUAGE], "store.same_language")
-def _(folder: Path, data: bytes) -> str | None:
-    return _compared(folder, data, (derived_set() / "lexicon.tsv").read_bytes())
-
-
-@reader("lexicon of a run", "text", lambda: [(derived_set() / "lexicon.tsv").read_bytes()], "store.same_language")
-def _(folder: Path, data: bytes) -> str | None:
-    return _compared(folder, _LANGUAGE, data)
-
-
-_LANGUAGE = json.dumps(
-    sealed({"spec": "trans:overlap=20:table=2,inv", "derivlang": "0.1", "pipeline": "0123456789abcdef"})
-).encode()
-
-
-def _compared(folder: Path, record: bytes, lexicon: bytes) -> None:
-    """Compare the language of a set with that of a run."""
-    from derivlang.store.same_language import compare, language_of
-
-    (folder / "run.json").write_bytes(record)
-    (folder / "lexicon.tsv").write_bytes(lexicon)
-    compare(language_of(derived_set()), language_of(folder))
-
-
 @reader(
     "lexicon",
     "text",
@@ -443,7 +419,7 @@ def _(folder: Path, data: bytes) -> str | None:
 
 @reader("grammar.gz", "gz", lambda: [gzip.compress(seed) for seed in _grammar_seed()])
 def _(folder: Path, data: bytes) -> str | None:
-    return _grammar(folder / "x.grammar.tsv", data)
+    return _grammar(folder / "x.grammar.tsv.gz", data)
 
 
 @reader("orm", "text", lambda: [_ORM], "grammar.weights")
