@@ -149,7 +149,7 @@ def test_foreign_files_stay_with_a_warning(hub: Hub, out: Path) -> None:
     written(out / ".derivlang" / "tasks" / "a.json", "{}")
     written(out / ".derivlang.lock", "")
     ran = run("push", out, "me/set")
-    assert "not sent, as it is not of the result: data/train-extra.parquet, thesis.txt" in ran.err
+    assert "not sent, as it is not of the result: thesis.txt, data/train-extra.parquet" in ran.err
     names = of(hub).head().files
     assert not [name for name in names if "thesis" in name or "extra" in name or ".derivlang" in name]
 

@@ -716,12 +716,11 @@ def test_rewriting_a_shard_alone_is_noticed_by_its_hash_only(text: Path) -> None
 @pytest.mark.parametrize("row", [0, 7])
 @pytest.mark.parametrize("column", ["tokens", "source"])
 def test_verify_names_a_changed_word(text: Path, column: str, row: int, shard: int) -> None:
-    """Of another source, the first column that does not follow from it."""
-    named = {"tokens": "tokens", "source": "order"}
     file = shards(text)[shard]
     change_word(file, column, row, 1)
     (problem,) = problems(text)
-    assert (problem["file"], problem["row"], problem["column"]) == (f"data/{file.name}", row, named[column])
+    assert (problem["file"], problem["row"]) == (f"data/{file.name}", row)
+    assert problem["column"] == column
 
 
 @pytest.mark.parametrize("value", ["other", "exchanged", -1, 99, -5])
@@ -806,7 +805,7 @@ def test_verify_names_the_side_of_a_pair(tmp_path: Path, column: str) -> None:
     else:
         change_word(shard, column, 2, 1)
     (problem,) = problems(tmp_path / "out")
-    assert (problem["row"], problem["column"]) == (2, column.replace("source", "tokens"))
+    assert (problem["row"], problem["column"]) == (2, column)
 
 
 def test_verify_finds_a_swapped_row(text: Path) -> None:
@@ -832,7 +831,8 @@ def test_verify_finds_a_changed_count(text: Path, count: str) -> None:
     commands.edit_manifest(text, ["splits", "test", count], 7)
     (problem,) = problems(text)
     assert problem["file"] == "derivlang.json"
-    assert "a value was changed" in problem["what"]
+    assert count in problem["what"]
+    assert "7" in problem["what"]
 
 
 @pytest.mark.parametrize("count", ["rows", "words", "bytes"])

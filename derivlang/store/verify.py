@@ -2,8 +2,8 @@
 
 Each row is checked twice. Its stored source is derived again, and the result is compared with the row, column by
 column. Its derived words are undone, and the result is compared with the stored source. The report names the first row
-that differs, and a column that is not what the stored source gives. If running text was read whole, the undone text is
-also compared with the hashes of the source files. The manifest has a hash of its own content, counts among it.
+that differs, and the column that contradicts the others. If running text was read whole, the undone text is also
+compared with the hashes of the source files.
 
 Three kinds of damage are visible only in the hash of the shard: a changed label that moves with its word and is stored
 once, two exchanged rows of one document, and a changed `gaps` where the undone text is not compared with the source
@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrow import decoded, differs, to_arrow, to_numpy
+from derivlang.core.articles import ArticleCount
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DerivlangError, LayerError, StoreError, parse_errors
 from derivlang.core.from_table import from_table
@@ -32,10 +33,10 @@ from derivlang.core.order import Order
 from derivlang.core.schema import left_out
 from derivlang.core.seal import is_intact
 from derivlang.core.to_table import to_table
+from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.pipeline import Pipeline
 from derivlang.store.disk import LOCK, STAGE
-from derivlang.store.folders import files_below
-from derivlang.store.manifest import CARD, NAME, Derived, shards_of
+from derivlang.store.manifest import CARD, NAME, Derived, data_folder, shards_of
 from derivlang.store.record import faults, file_hash
 from derivlang.store.set_plan import begun_plan
 from derivlang.store.shards import describe, read_shard
@@ -67,6 +68,8 @@ def verify(folder: Path) -> dict[str, Any]:
     for split in derived.splits:
         seen = _Seen(_SourceText(derived, split), derived.pipeline.begin())
         of_split = [problem for shard in derived.shards(split) for problem in _check_shard(derived, shard, seen)]
+        if not of_split:
+            of_split += _check_counts(derived.manifest["splits"][split], seen)
         if not of_split and (what := seen.text.fault()):
             of_split.append(_problem(f"data/{split}-*.parquet", what))
         splits[split] = {"rows": seen.rows, "tokens": seen.tokens}
@@ -130,15 +133,16 @@ class _SourceText:
 
 
 class _Seen:
-    """What has been seen of a split so far: rows, words, its text, and the number of the last document (-1: none yet).
+    """What has been seen of a split so far: counts, its text, and the number of the last document (-1: none yet).
 
     pipeline: it has derived the rows so far.
     """
 
     def __init__(self, text: _SourceText, pipeline: Pipeline):
         self.text, self.pipeline = text, pipeline
-        self.rows = self.tokens = 0
+        self.rows = self.documents = self.sentences = self.tokens = 0
         self.last_document = -1
+        self.articles = ArticleCount()
 
 
 def _check_shard(derived: Derived, shard: dict[str, Any], seen: _Seen) -> list[Problem]:
@@ -147,7 +151,7 @@ def _check_shard(derived: Derived, shard: dict[str, Any], seen: _Seen) -> list[P
     if not path.is_file():
         return [_problem(file, "the file is missing")]
     intact = file_hash(path) == shard["sha256"]
-    rows = seen.rows
+    rows, tokens = seen.rows, seen.tokens
     try:
         for table in read_shard(path):
             problem = _check_rows(derived, file, seen.rows - rows, table, seen)
@@ -158,7 +162,19 @@ def _check_shard(derived: Derived, shard: dict[str, Any], seen: _Seen) -> list[P
         return [_problem(file, error.what)]
     if not intact:
         return [_problem(file, "the file's hash is not the one in the manifest")]
-    return []
+    told = {name: shard[name] for name in ("rows", "words", "bytes")}
+    true = {"rows": seen.rows - rows, "words": seen.tokens - tokens, "bytes": path.stat().st_size}
+    wrong = [f"{file} has {true[n]} {n}, but the manifest says {told[n]}" for n in told if told[n] != true[n]]
+    return [_problem(NAME, wrong[0])] if wrong else []
+
+
+def _check_counts(entry: dict[str, Any], seen: _Seen) -> list[Problem]:
+    """Return the first count of a split that differs from the manifest, or []."""
+    counts = {"documents": seen.documents, "sentences": seen.sentences, "tokens": seen.tokens}
+    if entry.get("articles") is not None:
+        counts["articles"] = seen.articles.count or 0
+    wrong = [name for name in counts if entry[name] != counts[name]]
+    return [_problem(NAME, f"{counts[n]} {n}, but the manifest says {entry[n]}") for n in wrong[:1]]
 
 
 def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _Seen) -> Problem | None:
@@ -171,6 +187,7 @@ def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, se
     outcome = _try_rows(derived, seen.pipeline, file, first_row, table)
     if isinstance(outcome, Batch):
         seen.text.add(outcome)
+        seen.articles.add(outcome)
         return _count(derived, file, first_row, table, seen)
     return outcome
 
@@ -182,22 +199,22 @@ def _try_rows(derived: Derived, pipeline: Pipeline, file: str, first_row: int, t
         with parse_errors(file, "row", error=LayerError, id="row"):
             row, columns, what, source = _first_difference(derived, pipeline, table)
     except DerivlangError as error:
-        if table.num_rows > 1 and error.id != "missing-column":  # some row cannot be rebuilt: find it
-            rows = (_try_rows(derived, unmoved, file, first_row + i, table.slice(i, 1)) for i in range(table.num_rows))
-            if wrong := next((one for one in rows if not isinstance(one, Batch)), None):
-                return wrong
+        if table.num_rows > 1 and error.id != "missing-column":  # some row cannot be rebuilt: find it by bisection
+            half = table.num_rows // 2
+            for start, part in ((first_row, table.slice(0, half)), (first_row + half, table.slice(half))):
+                outcome = _try_rows(derived, unmoved, file, start, part)
+                if not isinstance(outcome, Batch):
+                    return outcome
         return {"file": file, "row": first_row, "column": _COLUMN_OF.get(error.id), "what": error.what}
     if row is None:
         return source
-    sides = derived.schema.sides
-    first = [side.column(part) for part in ("order", "tokens") for side in sides if side.column(part) in columns]
-    column = (first or columns)[0]
+    column = columns[0] if what else _to_blame(derived, table.slice(row, 1), columns)
     what = what or "not what the source and the pipeline give"
     return {"file": file, "row": first_row + row, "column": column, "what": what}
 
 
 def _count(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _Seen) -> Problem | None:
-    """Count rows that are right, and their words. Returns a problem if their document numbers are not in order."""
+    """Count rows that are right. Returns a problem if their document numbers are not in order."""
     documents = to_numpy(table["document"])
     steps = np.diff(documents, prepend=seen.last_document)
     several = derived.schema.running or any(field.kind == "answers" for field in derived.schema.fields)
@@ -205,9 +222,13 @@ def _count(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _
         row = int(back[0])
         what = "a document's rows come before the rows of an earlier one: rows were exchanged"
         return {"file": file, "row": first_row + row, "column": "document", "what": what}
+    seen.documents += int((steps != 0).sum())
     seen.last_document = int(documents[-1])
-    orders = (table[side.column("order")] for side in derived.schema.sides)
-    seen.tokens += sum(pc.sum(pc.list_value_length(order)).as_py() for order in orders)
+    for side in derived.schema.sides:
+        sentences = to_numpy(pc.list_value_length(table[side.column("sentences")]))
+        words = to_numpy(pc.list_value_length(table[side.column("order")]))
+        seen.sentences += int(np.where(sentences > 0, sentences // 2, words > 0).sum())
+        seen.tokens += int(words.sum())
     return None
 
 
@@ -283,6 +304,41 @@ def _not_undone(derived: Derived, source: Batch, image: Batch, order: Order) -> 
     return units[source.records].any(axis=1)
 
 
+def _to_blame(derived: Derived, row: pa.Table, columns: list[str]) -> str:
+    """Return the column that contradicts the others in a wrong row. columns: those that differ from the expected ones.
+
+    The key decides whether the source was changed: it is a hash of the source words. If the derived words give back the
+    source that the key belongs to, the stored source is wrong. Otherwise it is the order, the tokens, or the first
+    column that differs.
+    """
+    if "key" in columns and "key" in row.column_names:
+        undone = _undone_key(derived, row)
+        # A lexicon without an inverse cannot give back the source. Then a key that differs together with other
+        # columns means that the stored source was changed.
+        one_way = not derived.lexicon.injective and len(columns) > 1
+        if one_way or (undone is not None and undone == row["key"][0].as_py()):
+            for side in derived.schema.sides:
+                if side.column("tokens") in columns:
+                    return side.column("source")
+            return side.column("source")
+        if columns == ["key"]:
+            return "key"
+    for part in ("order", "tokens"):
+        for side in derived.schema.sides:
+            if side.column(part) in columns:
+                return side.column(part)
+    return str(next(name for name in row.column_names if name in columns))
+
+
+def _undone_key(derived: Derived, row: pa.Table) -> int | None:
+    """Return the key of the source that follows from only the derived words, or None if they do not determine it."""
+    try:
+        source, _, _ = from_table(row, derived.schema, derived.lexicon)
+    except (LayerError, ValueError, IndexError):
+        return None
+    return int(source.record_keys[0])
+
+
 def _problem(file: str, what: str) -> Problem:
     return {"file": file, "row": None, "column": None, "what": what}
 
@@ -290,16 +346,21 @@ def _problem(file: str, what: str) -> Problem:
 # Files
 
 
-def foreign_files(derived: Derived) -> list[str]:
-    """Return the names of files that are not of the set; hidden ones are nobody's."""
-    own, begun = derived.own_files(), None
+def foreign_files(derived: Derived) -> Iterator[str]:
+    """Yield the names of files and folders that are not of the set; hidden ones are nobody's."""
+    folder = derived.folder
+    own = derived.own_files()
+    tops = {name.partition("/")[0] for name in own} | {data_folder(derived.manifest)}
+    begun = None
     with suppress(StoreError):  # a store where no set can be made
-        begun = begun_plan(store_at(derived.folder)).get("data")  # of a set that is about to replace this one
-    return [
-        name
-        for name in files_below(derived.folder)
-        if name not in own and "/." not in f"/{name}" and name.partition("/")[0] != begun
-    ]
+        begun = begun_plan(store_at(folder)).get("data")  # of a set that is about to replace this one
+    for path in sorted(folder.iterdir()):
+        if path.name not in tops | {begun} and path.name[0] != ".":
+            yield path.name
+    for top in (data_folder(derived.manifest), SPEC_FILES):
+        if top in tops and (folder / top).is_dir():
+            inside = (f"{top}/{path.name}" for path in sorted((folder / top).iterdir()) if path.name[0] != ".")
+            yield from (name for name in inside if name not in own)
 
 
 def notes_on_files(derived: Derived) -> list[dict[str, str]]:
