@@ -12,9 +12,11 @@ import os
 import re
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -33,6 +35,7 @@ from derivlang.formats.base import FORMATS
 from derivlang.parsing.registry import PARSERS
 from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
+from derivlang.store.verify import verify
 from derivlang.transforms.base import Transform
 from derivlang.transforms.registry import TRANSFORMS
 from tests.commands import forked
@@ -260,6 +263,26 @@ def test_export_of_tags(site: Path, trees: Path, entities: Path) -> None:
 def test_export_refuses_what_does_not_fit(site: Path, entities: Path, tmp_path: Path) -> None:
     message = run(site, "export", entities, "--format", "squad", "-o", tmp_path / "x.json", code=2)
     assert "does not fit the format squad" in message
+
+
+def test_verify_finds_an_order_that_depends_on_the_batch(tmp_path: Path) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Rotated(Transform):
+        """Each sentence rotated by the number of sentences in the batch."""
+
+        name = "rotated"
+
+        def order(self, batch: Batch, draws: Draws) -> Order:
+            parts = [np.roll(np.arange(a, b), len(batch.tails)) for a, b in pairwise(batch.sentences)]
+            return Order(np.concatenate(parts).astype(np.int32), batch.sentences, batch.tails, batch.n_words)
+
+    derivlang.register(Rotated)
+    try:
+        made = derivlang.make("demo", "rotated", tmp_path / "out")
+        (problem, *_) = verify(made.path)["problems"]
+    finally:
+        del TRANSFORMS.added["rotated"]
+    assert problem["what"] == "derived by itself it is another row: a plug-in looks beyond the sentence"
 
 
 def test_their_output_is_a_source(site: Path, trees: Path, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from derivlang.core.errors import DerivlangError, LayerError, StoreError, parse_
 from derivlang.core.from_table import from_table
 from derivlang.core.keys import string_buffers
 from derivlang.core.order import Order
+from derivlang.core.plugins import is_own
 from derivlang.core.schema import left_out
 from derivlang.core.seal import is_intact
 from derivlang.core.to_table import to_table
@@ -184,7 +185,12 @@ def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, se
     """
     if not table.num_rows:
         return None
+    pipeline = seen.pipeline.copy()
     outcome = _try_rows(derived, seen.pipeline, file, first_row, table)
+    if isinstance(outcome, Batch) and not all(map(is_own, pipeline.transforms)):  # those of derivlang have tests
+        alone = _try_rows(derived, pipeline, file, first_row, table.slice(0, 1))
+        if not isinstance(alone, Batch):
+            return {**alone, "what": "derived by itself it is another row: a plug-in looks beyond the sentence"}
     if isinstance(outcome, Batch):
         seen.text.add(outcome)
         seen.articles.add(outcome)
