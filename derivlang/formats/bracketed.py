@@ -29,7 +29,6 @@ from derivlang.core.layers.constituents import PARSE
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.opening import empty_file, open_lines
-from derivlang.formats.places import located
 from derivlang.formats.rows import Rows
 
 BRACKETED = "bracketed"
@@ -46,13 +45,13 @@ _ESCAPES = {
 MEANING = Schema((Side("", words="tokens"),), (Field(PARSE, "constituents"), Field(BRACKETED, "value")))
 
 
-def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
+def read(path: Path, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
     """Yield one row per tree: `tokens` list<string>, `parse` string, `bracketed` list<string>, none or one.
 
     limit: greatest number of trees. Raises DataError: brackets (they do not match, or words stand outside of them),
     tree-words (a tree without words), empty-file, and as `open_lines`.
     """
-    path, done = located(path), 0
+    done = 0
     for line, text in _blocks(path, encoding):
         if limit is not None and done >= limit:
             return

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, UInt8, offsets_of, owners, positions
-from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.layers.misc import without_spaces
 from derivlang.core.layers.nodes import NODE_FIELDS, NODES
@@ -42,7 +42,6 @@ from derivlang.formats.lines import (
     word_values,
 )
 from derivlang.formats.opening import WHOLE, Piece, open_lines
-from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
 
 WORD_COLUMNS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -65,7 +64,7 @@ TEXT = re.compile(r"#\s*text\s*=")
 
 
 def read(
-    path: Path | str,
+    path: Path,
     *,
     encoding: str = "utf-8",
     limit: int | None = None,
@@ -86,7 +85,6 @@ def read(
     Raises DataError: conllu-columns, conllu-ids, conllu-comment, empty-file, and as `open_lines`; LayerError:
     head-range, head-root, head-cycle.
     """
-    path = located(path)
     for first, sentences in in_tables(_sentences(path, encoding, piece), limit, path, "sentence", piece):
         yield _rows(path, sentences, first, entities, whole)
 
@@ -116,16 +114,14 @@ def cut(path: Path, size: int, target: int, **options: Any) -> list[int]:
     return cut_lines(path, size, target, begins)
 
 
-def count(
-    path: Path | str, encoding: str = "utf-8", *, entities: bool = False, piece: Piece = WHOLE
-) -> tuple[int, int]:
+def count(path: Path, encoding: str = "utf-8", *, entities: bool = False, piece: Piece = WHOLE) -> tuple[int, int]:
     """Return the number of sentences with words (lines with the id 1), and of lines."""
 
     def sentences(text: UInt8) -> int:
         lines = text.tobytes()
         return lines.count(b"\n1\t") + lines.startswith(b"1\t")
 
-    return count_lines(located(path), piece, encoding, sentences)
+    return count_lines(path, piece, encoding, sentences)
 
 
 class _Sentence(NamedTuple):
@@ -163,24 +159,24 @@ def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[_Sentence]:
 def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool, whole: bool) -> Rows:
     lines = list(chain.from_iterable(sentence.nodes for sentence in sentences))
     line_numbers = list(chain.from_iterable(sentence.numbers for sentence in sentences))
-    columns = split_columns(lines, len(NODE_FIELDS))
+    nodes = split_columns("\n".join(lines), len(NODE_FIELDS))
     fix = "write ten columns with single tabs between them, and _ for an empty value"
-    if isinstance(columns, int):
-        actual, where = columns_of(lines[columns]), f"{path}:{line_numbers[columns]}"
+    if isinstance(nodes, int):
+        actual, where = columns_of(lines[nodes]), f"{path}:{line_numbers[nodes]}"
         raise DataError(f"the line has {actual}, expected 10", where=where, fix=fix, id="conllu-columns")
-    if "" in columns[1]:
-        where = f"{path}:{line_numbers[columns[1].index('')]}"
+    if (empty := pc.index(nodes[1], scalar("")).as_py()) >= 0:
+        where = f"{path}:{line_numbers[empty]}"
         raise DataError("the line has an empty FORM", where=where, fix=fix, id="conllu-columns")
     comments = [sentence.comments for sentence in sentences]
     names = [_sent_id(each) for each in comments]
     node_offsets = offsets_of(np.array([len(sentence.nodes) for sentence in sentences]))
     numbers = np.array(line_numbers, np.int32)
-    is_word = np.array([id.isdecimal() for id in columns[0]])
+    ids = nodes[0].to_pylist()
+    is_word = np.array([id.isdecimal() for id in ids])
     offsets = offsets_of(np.add.reduceat(is_word, node_offsets[:-1], dtype=np.int64))
     at = WordLines(path, names, offsets, numbers[is_word])
-    check_ids(at, columns[0], is_word, node_offsets, numbers)
+    check_ids(at, ids, is_word, node_offsets, numbers)
 
-    nodes = [string_array(column) for column in columns]
     words = nodes if is_word.all() else [node.filter(to_arrow(is_word)) for node in nodes]
     values = dict(zip(WORD_COLUMNS, words[1:], strict=True))
     values["head"] = checked_heads(at, values["head"], whole=whole)

@@ -24,14 +24,13 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.header import NAMES, check_header, find_delimiter, look_at_columns
 from derivlang.formats.opening import empty_file, open_lines
-from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, as_strings, in_tables
 
 LONGEST = 1 << 24  # characters of a field, so that an unclosed quotation mark does not load the whole file into memory
 
 
 def read(
-    path: Path | str,
+    path: Path,
     *,
     columns: Sequence[str] | None = None,
     header: bool = True,
@@ -45,7 +44,6 @@ def read(
     Raises DataError: csv (bad quoting), csv-columns (a record with too few or too many fields), tsv-header, empty-file,
     and as `open_lines`.
     """
-    path = located(path)
     records = _records(path, encoding, delimiter)
     if header:
         first_row = next(records, None)

@@ -26,12 +26,11 @@ from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.header import LOOKED_AT, check_header, look_at_columns, looks_like_header, names_of
 from derivlang.formats.lines import NEWLINE, columns_of, count_lines, cut_lines, join_columns, split_columns
 from derivlang.formats.opening import WHOLE, Piece, empty_file, open_lines
-from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, as_strings, in_tables
 
 
 def read(
-    path: Path | str,
+    path: Path,
     *,
     columns: Sequence[str] | None = None,
     header: bool | None = None,
@@ -49,7 +48,6 @@ def read(
     Raises DataError: tsv-columns (a line with too few or too many), tsv-quoting, tsv-header, empty-file, and as
     `open_lines`; UsageError: no-columns (neither header nor names).
     """
-    path = located(path)
     lines = open_lines(path, encoding, piece=piece)
     first = next(open_lines(path, encoding) if piece.begin else lines, None)
     if first is None:
@@ -88,7 +86,7 @@ def cut(path: Path, size: int, target: int, **options: Any) -> list[int]:
 
 
 def count(
-    path: Path | str,
+    path: Path,
     encoding: str = "utf-8",
     *,
     columns: Sequence[str] | None = None,
@@ -97,7 +95,6 @@ def count(
     piece: Piece = WHOLE,
 ) -> tuple[int, int]:
     """Return the number of rows without the header row, and of lines; header, quoting: as for `read`."""
-    path = located(path)
     rows, lines = count_lines(path, piece, encoding, lambda text: int(np.count_nonzero(text == NEWLINE)))
     if rows and not piece.begin:
         _, first = next(open_lines(path, encoding))
@@ -123,7 +120,7 @@ def _names(
 def _table(
     path: Path, names: list[str], numbers: Sequence[int], lines: Sequence[str], quoting: bool | None
 ) -> pa.Table:
-    fields = split_columns(lines, len(names))
+    fields = split_columns("\n".join(lines), len(names))
     if isinstance(fields, int):
         expected = f"{len(names)} ({', '.join(names)})"
         actual = columns_of(lines[fields])
@@ -137,8 +134,8 @@ def _table(
     if quoting is None:
         _check_not_quoted(path, zip(numbers, lines, strict=True))
     if quoting:
-        fields = [_unquoted(column) for column in fields]
-    return pa.Table.from_arrays([string_array(column) for column in fields], names)
+        fields = [string_array(_unquoted(column.to_pylist())) for column in fields]
+    return pa.Table.from_arrays(fields, names)
 
 
 def _check_not_quoted(path: Path, lines: Iterable[tuple[int, str]], *, fewest: int = 3) -> None:

@@ -28,7 +28,6 @@ from derivlang.core.keys import string_buffers
 from derivlang.formats.base import Format
 from derivlang.formats.lines import count_full, count_lines, cut_lines, has_words
 from derivlang.formats.opening import WHOLE, Piece, open_lines
-from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
 
 Row: TypeAlias = dict[str, Any]
@@ -43,7 +42,7 @@ _SPANS = (
 
 
 def read(
-    path: Path | str,
+    path: Path,
     *,
     encoding: str = "utf-8",
     limit: int | None = None,
@@ -58,7 +57,7 @@ def read(
     Raises DataError: json, json-key (a key twice in one object), json-object (a line is not an object), jsonl-keys (a
     key is missing, or is not among the types), jsonl-type, json-surrogate, empty-file, and as `open_lines`.
     """
-    path, known = located(path), types
+    known = types
     lines = ((n, line) for n, line in open_lines(path, encoding, piece=piece) if line and not line.isspace())
     for done, chunk in in_tables(lines, limit, path, "row", piece):
         numbers, texts = [n for n, _ in chunk], [line for _, line in chunk]
@@ -72,7 +71,7 @@ def read(
         yield Rows.of_documents(path, table, np.array(numbers, np.int64), done)
 
 
-def types(path: Path | str, *, encoding: str = "utf-8") -> pa.Schema:
+def types(path: Path, *, encoding: str = "utf-8") -> pa.Schema:
     """Return the columns of a file and their types, which keep the values of all rows. Raises as `read`."""
     return pa.schema(united((s.table.schema, s.where(0), "the rows before") for s in read(path, encoding=encoding)))
 
@@ -131,9 +130,9 @@ def cut(path: Path, size: int, target: int) -> list[int]:
     return cut_lines(path, size, target, lambda before, line: has_words(line, raw=True))
 
 
-def count(path: Path | str, encoding: str = "utf-8", *, piece: Piece = WHOLE) -> tuple[int, int]:
+def count(path: Path, encoding: str = "utf-8", *, piece: Piece = WHOLE) -> tuple[int, int]:
     """Return the number of lines that are not blank, and of lines."""
-    return count_lines(located(path), piece, encoding, partial(count_full, raw=True))
+    return count_lines(path, piece, encoding, partial(count_full, raw=True))
 
 
 def _by_arrow(lines: Sequence[str], schema: pa.Schema) -> pa.Table | None:

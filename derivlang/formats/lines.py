@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64, UInt8
-from derivlang.core.arrow import to_numpy
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.columns import value_lists
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.keys import strings_from
@@ -145,19 +145,17 @@ def word_values(table: pa.Table, column: str) -> list[str]:
     return cast("list[str]", values.to_pylist())
 
 
-def split_columns(lines: Sequence[str], n_columns: int, separator: str = "\t") -> list[list[str]] | int:
-    """Return the columns of lines with `n_columns` fields each, or the index of the first line with more or fewer.
+def split_columns(text: str, n_columns: int, separator: str = "\t") -> list[pa.Array] | int:
+    r"""Return the columns of lines with `n_columns` fields each, or the index of the first line with more or fewer.
 
-    "a<TAB>1", "b<TAB>2"    ->    ["a", "b"], ["1", "2"]
+    "a<TAB>1\nb<TAB>2"    ->    ["a", "b"], ["1", "2"]
     """
-    n_separators = n_columns - 1
-    counts = [line.count(separator) for line in lines]
-    if counts.count(n_separators) != len(lines):
-        return next(i for i, n in enumerate(counts) if n != n_separators)
-    if not lines:
-        return [[] for _ in range(n_columns)]
-    fields = separator.join(lines).split(separator)  # one split for all lines is three times as fast as one a line
-    return [fields[i::n_columns] for i in range(n_columns)]
+    fields = pc.split_pattern(pc.split_pattern(string_array([text]), "\n").flatten(), separator)
+    misfits = np.flatnonzero(to_numpy(pc.list_value_length(fields)) != n_columns)
+    if len(misfits):
+        return int(misfits[0])
+    flat = fields.flatten()
+    return [flat.take(to_arrow(np.arange(at, len(flat), n_columns))) for at in range(n_columns)]
 
 
 def columns_of(line: str, separator: str = "\t") -> str:

@@ -1,6 +1,6 @@
 """Parquet files: the columns as they are.
 
-for rows in read("train.parquet"): rows.table.column("text")
+for rows in read(Path("train.parquet")): rows.table.column("text")
 """
 
 from __future__ import annotations
@@ -21,20 +21,18 @@ import pyarrow.parquet as pq
 from derivlang.core.errors import parse_errors
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.opening import WHOLE, Piece, empty_file, open_file
-from derivlang.formats.places import located
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 
 _NOTE = "huggingface"  # the key of the note in a Parquet schema in which `datasets` describes its columns
 
 
-def read(path: Path | str, *, limit: int | None = None, piece: Piece = WHOLE) -> Iterator[Rows]:
+def read(path: Path, *, limit: int | None = None, piece: Piece = WHOLE) -> Iterator[Rows]:
     """Yield the rows with all columns; lines are 0. A document is a row.
 
     limit: greatest number of rows. piece: what to read, row groups that begin there.
     Raises DataError: parquet (truncated, damaged, or another format), empty-file, missing-file, directory,
     unreadable-file.
     """
-    path = located(path)
     done = 0
     with _file(path) as file:
         groups = _row_groups(file, piece)
@@ -64,9 +62,9 @@ def cut(path: Path, size: int, target: int) -> list[int]:
     return begins
 
 
-def count(path: Path | str, *, piece: Piece = WHOLE) -> tuple[int, int]:
+def count(path: Path, *, piece: Piece = WHOLE) -> tuple[int, int]:
     """Return the number of rows, from the file's metadata; there are no lines."""
-    with _file(located(path)) as file:
+    with _file(path) as file:
         return sum(file.metadata.row_group(group).num_rows for group in _row_groups(file, piece)), 0
 
 
@@ -88,9 +86,9 @@ def _begins(file: pq.ParquetFile) -> list[int]:
     return begins if begins == sorted(begins) else []
 
 
-def schema(path: Path | str) -> pa.Schema:
+def schema(path: Path) -> pa.Schema:
     """Return the names and types of the columns."""
-    with _file(located(path)) as file:
+    with _file(path) as file:
         return file.schema_arrow
 
 

@@ -26,7 +26,6 @@ from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.jsonl import load_json
 from derivlang.formats.opening import empty_file, read_text
-from derivlang.formats.places import located
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 
 SCHEMA = pa.schema(
@@ -56,14 +55,13 @@ _ROWS = "if it holds rows, write JSON Lines: a file .jsonl with one object per l
 _FIX = "correct the file, or download it again; for JSON lines, pass --format jsonl"
 
 
-def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
+def read(path: Path, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
     """Yield one row per question: id, title, context, question, answers; lines are 0. A document is a paragraph.
 
     limit: greatest number of paragraphs.
     Raises DataError: json, json-key (a key twice in one object), json-surrogate, squad-form (a key or a value is
     missing), empty-file, and as `open_lines`.
     """
-    path = located(path)
     rows: list[Row] = []
     documents: list[int] = []
     has_paragraph, first = False, 0
@@ -107,9 +105,9 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     out.write(f'],"version":"{version}"}}\n'.encode())
 
 
-def count(path: Path | str, encoding: str = "utf-8") -> tuple[int, int]:
+def count(path: Path, encoding: str = "utf-8") -> tuple[int, int]:
     """Return the number of paragraphs; lines are not counted."""
-    return sum(1 for _ in _paragraphs(located(path), encoding, Counter())), 0
+    return sum(1 for _ in _paragraphs(path, encoding, Counter())), 0
 
 
 def _paragraphs(path: Path, encoding: str, left_out: Counter[str]) -> Iterator[list[Row]]:
