@@ -216,15 +216,17 @@ def _fit(
     else:
         if reference != "train" and "train" in job.corpus.expected:
             events.warn(f"no train split here: the kept types are fitted on {reference}")
-        types, counts = vocabulary or _vocabulary(job.for_lexicon, reference, options)
+        types, counts = vocabulary or vocabulary_of(job.for_lexicon, reference, options.workers, options.shard_tokens)
         lexicon = job.pipeline.fit(types, counts, saved=job.lexicon_text, where=where)
     return replace(job, lexicon=lexicon, lexicon_text=job.pipeline.save(lexicon))
 
 
-def _vocabulary(job: Job, split: str, options: MakeOptions) -> tuple[pa.Array, Int64]:
-    """Return the vocabulary of a split, as `count_vocabulary` does; several processes share its tasks."""
-    workers = options.workers
-    tasks = layout(job, splits=[split], shard_tokens=options.shard_tokens if workers > 1 else None)[split]
+def vocabulary_of(job: Job, split: str, workers: int = 1, shard_tokens: int = 0) -> tuple[pa.Array, Int64]:
+    """Return the vocabulary of a split, as `count_vocabulary` does.
+
+    workers: processes that share its tasks. shard_tokens: words of each task, if there are several.
+    """
+    tasks = layout(job, splits=[split], shard_tokens=shard_tokens if workers > 1 else None)[split]
     with stage("counting words", total=total_size(tasks)):
         if min(workers, len(tasks)) < 2:
             return count_vocabulary(job, tasks)

@@ -211,9 +211,14 @@ def look(job: Job, splits: list[str]) -> dict[Path, FileStamp]:
 
 
 def look_at(job: Job, part: CorpusFile) -> FileStamp:
-    """Hash one file, as `look` does."""
-    seen = stamp_of(job, part)
-    if seen.sha256 != job.corpus.options.get("sha256", {}).get(part.name, seen.sha256):
+    """Hash one file, as `look` does, or what is read in place of a file. DataError if it cannot be read."""
+    corpus = job.corpus
+    if not corpus.has_files:
+        content = read.format_of(corpus).content
+        assert content is not None
+        return FileStamp(sha256=content(part.path, **corpus.options))
+    seen = FileStamp.of(part.path)
+    if seen.sha256 != corpus.options.get("sha256", {}).get(part.name, seen.sha256):
         raise other_shard(part.path)
     return seen
 
@@ -225,25 +230,11 @@ def source_files(job: Job, splits: list[str]) -> list[dict[str, Any]]:
         if part.split not in splits:
             continue
         entry: dict[str, Any] = {"split": part.split, "name": part.name}
-        seen = job.seen.get(part.path) or stamp_of(job, part)
+        seen = job.seen.get(part.path) or look_at(job, part)
         if job.corpus.has_files:
             entry["bytes"] = seen.stamp[0]
         out.append({**entry, "sha256": seen.sha256})
     return out
-
-
-def stamp_of(job: Job, part: CorpusFile) -> FileStamp:
-    """Return a file as it is now, or the hash of what a part without a file holds. DataError if it cannot be read."""
-    if job.corpus.has_files:
-        return FileStamp.of(part.path)
-    # imported late: few sources have no files
-    if job.corpus.format == "hub":
-        from derivlang.sources import hub
-
-        return FileStamp(sha256=hub.content_hash(part))
-    from derivlang.sources.generated import base
-
-    return FileStamp(sha256=base.content_hash(part, job.corpus.options["made"]))
 
 
 def total_size(tasks: Iterable[ShardTask]) -> int | None:

@@ -76,9 +76,10 @@ class Format:
     `cut(path, size, target, **options)` declares that several tasks may read one large plain file: it returns the bytes
     at which pieces of about `target` bytes begin, the first of them 0. `read` and `count` then take a `piece`, and the
     rows of all pieces are the rows of the file. None: each file is one task. size: returns the bytes that are cut, if
-    they are not the file's. `types(path, *, encoding)` returns the columns of a file and their types, for a format in
-    which the first row does not fix them. `read` then takes `types`, which hold for all files of the source, and
-    `required`, the names of the columns that no row may lack.
+    they are not the file's. content: returns a hash of what is read, for rows that come from no file.
+    `types(path, *, encoding)` returns the columns of a file and their types, for a format in which the first row does
+    not fix them. `read` then takes `types`, which hold for all files of the source, and `required`, the names of the
+    columns that no row may lack.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Format:
     count: Callable[..., tuple[int, int]] | None = None
     cut: Callable[..., list[int]] | None = None
     size: Callable[..., int] | None = None
+    content: Callable[..., str] | None = None
     types: Callable[..., pa.Schema] | None = None
     look: Callable[[Sequence[Path], ReadOptions], Look] | None = None
     recognises: Callable[[Path, ReadOptions], bool] | None = None
@@ -200,9 +202,9 @@ FORMATS: Registry[Format] = Registry(
         "bracketed": "derivlang.formats.bracketed:FORMAT",
     },
 )
-# What the format of a source says whose rows come from no file.
-GENERATED = "generated"
-NO_FILES = ("hub", GENERATED)
+# The formats of sources whose rows come from no file, and the modules of them.
+HUB, GENERATED = "hub", "generated"
+NO_FILES = {HUB: "derivlang.sources.hub", GENERATED: "derivlang.sources.generated.base"}
 format_names = FORMATS.names
 find_format = FORMATS.find
 
