@@ -14,7 +14,7 @@ from derivlang.core.errors import DataError
 from derivlang.engine import job as jobs
 from derivlang.engine.batches import Source
 from derivlang.engine.job import Job, Result, ShardTask, run_task
-from derivlang.engine.watch import FileStamp, unchanged
+from derivlang.formats.inspection import FileStamp, unchanged
 from derivlang.lexical import dictionary as dictionaries
 from derivlang.lexical import train as tokenizers
 from derivlang.pipeline import Pipeline

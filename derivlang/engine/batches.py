@@ -22,7 +22,7 @@ from derivlang.engine.job import Events, Job, read_task
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import no_parser, parsed
 from derivlang.engine.plan import look, make_plan, source_files
-from derivlang.engine.watch import FileStamp
+from derivlang.formats.inspection import FileStamp
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find

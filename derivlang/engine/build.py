@@ -34,7 +34,7 @@ from derivlang.engine.plan import (
     total_size,
 )
 from derivlang.engine.vocabulary import TypeCounts, shares
-from derivlang.engine.watch import FileStamp
+from derivlang.formats.inspection import FileStamp, read_anew
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.store.card import card
@@ -99,6 +99,7 @@ def prepare(
     with stage(LOOKING):
         job.corpus.splitter()  # raises for a language without word rules before any work is announced
     known = known or look_at_source(job, options)
+    read_anew()
     if options.force and not is_remote(options.out) and options.out.exists():  # else nothing is replaced
         out = options.out.resolve()
         if any(out in path.resolve().parents for path in known.seen if not is_remote(path)):

@@ -26,7 +26,7 @@ from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import count_documents, layout, look_at, numbered
 from derivlang.engine.stored import give, take
 from derivlang.engine.vocabulary import TypeCounts
-from derivlang.engine.watch import FileStamp, unchanged
+from derivlang.formats.inspection import FileStamp, unchanged
 from derivlang.sources.corpus import FileSpan
 from derivlang.sources.request import SourceRequest
 from derivlang.store.making import Making

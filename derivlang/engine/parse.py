@@ -27,6 +27,7 @@ from derivlang.engine.job import Events, Job
 from derivlang.engine.manifest import plan_hash, recipe_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import source_files, warn_of_uncut
+from derivlang.formats.inspection import inspecting
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
@@ -41,6 +42,7 @@ SHARD_TOKENS = 500_000
 _IDENTITY = Pipeline((Identity(),))
 
 
+@inspecting()
 def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[str, Any]:
     """Parse a source. Returns what `make` returns.
 

@@ -20,7 +20,7 @@ from derivlang.core.schema import answered_side
 from derivlang.core.settings import typed
 from derivlang.engine.job import Job, Plan, ShardTask
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.watch import FileStamp
+from derivlang.formats.inspection import FileStamp
 from derivlang.formats.opening import WHOLE, Piece, packing_of
 from derivlang.formats.places import size_of as bytes_of_file
 from derivlang.formats.progress import stage

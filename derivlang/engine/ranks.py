@@ -31,6 +31,7 @@ from derivlang.engine.make import job_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse_job
 from derivlang.engine.stored import differences, give, take, with_stamps
+from derivlang.formats.inspection import inspecting
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import stage as showing
 from derivlang.pipeline import Pipeline
@@ -46,6 +47,7 @@ _PATIENCE = 600.0  # seconds without a task that is counted, after which any ran
 Stage = Literal["count", "derive"]
 
 
+@inspecting()
 def plan(
     pipeline: Pipeline | None, request: SourceRequest, options: MakeOptions, events: Events, *, defer: bool = False
 ) -> dict[str, Any]:

@@ -35,8 +35,8 @@ from derivlang.core.schema import Schema
 from derivlang.core.version import __version__
 from derivlang.engine.job import Job, Plan, ShardTask
 from derivlang.engine.plan import look_at
-from derivlang.engine.watch import FileStamp
 from derivlang.formats.base import GENERATED, NO_FILES, find_format
+from derivlang.formats.inspection import FileStamp
 from derivlang.formats.opening import Piece, check_encoding
 from derivlang.formats.places import located
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES

@@ -19,7 +19,8 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -154,6 +155,11 @@ def unpacked(raw: BinaryIO, path: Path, packing: str) -> BinaryIO:
 
 
 def open_file(path: Path) -> io.BufferedReader:
+    """Open a file as `open_on_disk`, or as it was inspected (inspection.py)."""
+    return OPENER.get()(path)
+
+
+def open_on_disk(path: Path) -> io.BufferedReader:
     """Open a file as a stream of its bytes on disk.
 
     Raises DataError: missing-file, directory, unreadable-file, pointer.
@@ -182,6 +188,9 @@ def open_file(path: Path) -> io.BufferedReader:
             fix="check its permissions",
             id="unreadable-file",
         ) from None
+
+
+OPENER: ContextVar[Callable[[Path], io.BufferedReader]] = ContextVar("opener", default=open_on_disk)
 
 
 def _check_content(path: Path, stream: io.FileIO) -> None:
@@ -334,7 +343,7 @@ def read_whole(path: Path) -> bytes:
     Raises DataError: missing-file, directory, unreadable-file, truncated, too-large (above LIMIT, if compressed or no
     regular file).
     """
-    with parse_errors(str(path), "file", id="unreadable-file"), open_file(path) as file:
+    with parse_errors(str(path), "file", id="unreadable-file"), open_on_disk(path) as file:
         raw: BinaryIO = file
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raw = io.BytesIO(_bounded(file, path, "the device or pipe holds", "save what you mean to read as a file"))

@@ -28,6 +28,7 @@ from derivlang.core.settings import typed
 from derivlang.formats.base import ReadOptions, candidates, find_format, format_of
 from derivlang.formats.contents import check_contents
 from derivlang.formats.header import check_delimiter
+from derivlang.formats.inspection import inspecting
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.places import PathLike, is_remote, located
 from derivlang.formats.spec_paths import files_of
@@ -44,6 +45,7 @@ _UD_FILE = re.compile(r"([a-z]{2,3})_[a-z]+-ud-[a-z]+\.conllu")
 _FEW = 100  # rows that are looked at first: most often they settle what a column holds
 
 
+@inspecting()
 def find(request: SourceRequest) -> Corpus:
     """Return the corpus. DataError or UsageError says what is missing and where to put it."""
     with parse_errors(request.source, "source", id="source"):

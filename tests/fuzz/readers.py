@@ -376,7 +376,7 @@ def _(folder: Path, data: bytes) -> str | None:
 
     out = with_file(folder, f"data/{_shard().name}", data)
     forge(out)
-    with patch("derivlang.engine.watch._TICK", 0):  # do not wait until the clock of the file system moves
+    with patch("derivlang.formats.inspection._TICK", 0):  # do not wait until the clock of the file system moves
         make(Pipeline.parse("inv"), SourceRequest(str(out)), MakeOptions(folder / "again"))
     return None
 
