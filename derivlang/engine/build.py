@@ -23,7 +23,7 @@ from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.messages import counted
 from derivlang.core.names import split_name
 from derivlang.engine.engines import in_processes, run_tasks
-from derivlang.engine.job import Events, Job, Plan, ShardTask, count_vocabulary
+from derivlang.engine.job import Events, Job, Plan, ShardTask, count_vocabulary, tasks_of
 from derivlang.engine.manifest import Files, asked_of, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import (
@@ -55,11 +55,6 @@ class Planned:
     files: Files
     making: Making
     limit: int | None
-
-    @property
-    def tasks(self) -> list[ShardTask]:
-        """All tasks, in the order of the plan."""
-        return [task for tasks in self.plan.values() for task in tasks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +243,7 @@ def _count(job: Job, numbered: tuple[int, ShardTask]) -> tuple[int, tuple[pa.Arr
 def _run(workers: int, events: Events, planned: Planned) -> dict[str, Any]:
     """Run the tasks that are not done yet, and finish the set. Returns its manifest."""
     making = planned.making
-    todo = [task for task in planned.tasks if task.name not in making.done]
+    todo = [task for task in tasks_of(planned.plan) if task.name not in making.done]
     if making.follows:  # from here on, ranks need not count
         making.begin()
     with working(planned.job, todo):
@@ -298,4 +293,4 @@ def assemble(planned: Planned, warn: Callable[[str], None], *, shards: bool = Fa
 
 def names_of(plan: Plan) -> list[str]:
     """Return the names of all tasks, in the order of the plan."""
-    return [task.name for split in plan.values() for task in split]
+    return [task.name for task in tasks_of(plan)]

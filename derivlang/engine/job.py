@@ -79,6 +79,11 @@ class ShardTask:
 Plan = dict[str, list[ShardTask]]  # the tasks of each split
 
 
+def tasks_of(plan: Plan) -> list[ShardTask]:
+    """Return all tasks, in the order of the plan."""
+    return [task for tasks in plan.values() for task in tasks]
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """A task that is done, and whose record is written. words: of its shard."""

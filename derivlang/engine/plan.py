@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ def make_plan(
     limit: documents of a split at most.
     """
     tasks = layout(job, splits=splits, shard_tokens=shard_tokens, limited=limit is not None)
-    return numbered(tasks, limit, partial(count_documents, job))
+    return numbered(tasks, limit, lambda span: read.count_documents(job.corpus, span, job.encoding))
 
 
 def layout(
@@ -112,11 +111,6 @@ def _numbered(
                     left = max(0, left - documents)
         if spans:
             yield replace(task, spans=tuple(spans))
-
-
-def count_documents(job: Job, span: FileSpan) -> tuple[int, int]:
-    """Return the number of documents and of lines of a file or of a piece of it, which is read."""
-    return read.count_documents(job.corpus, span.part, span.piece, job.encoding)
 
 
 def _split_tasks(job: Job, split: str, cut: int | None, size: int | None) -> list[ShardTask]:
@@ -190,9 +184,9 @@ def _stays_whole(job: Job, part: CorpusFile, options: MakeOptions) -> bool:
 
 def _pieces(job: Job, part: CorpusFile, size: int | None) -> list[Piece]:
     """Return the pieces of a file."""
-    if size is None or _stays_together(job):
+    if size is None or _stays_together(job) or job.corpus.format == "derived":
         return [WHOLE]
-    return read.pieces(job.corpus, part, job.encoding, size)
+    return read.format_of(job.corpus).pieces(part.path, size, job.encoding, read.options_of(job.corpus))
 
 
 def _stays_together(job: Job) -> bool:

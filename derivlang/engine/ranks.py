@@ -26,7 +26,7 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.engine import build
 from derivlang.engine.build import Planned, assemble, prepare, summary, working
 from derivlang.engine.counting import NotReady, begin, open_counting
-from derivlang.engine.job import Events, run_task
+from derivlang.engine.job import Events, run_task, tasks_of
 from derivlang.engine.make import job_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse_job
@@ -68,7 +68,8 @@ def plan(
     if defer:
         counting = begin(job, request, options, events)
         if counting is not None:
-            numbers = {"tasks": len(counting.all()), "done": len(counting.all()) - len(counting.missing())}
+            n_tasks = len(tasks_of(counting.tasks))
+            numbers = {"tasks": n_tasks, "done": n_tasks - len(counting.missing())}
             return {"out": str(options.out), "stage": "count", "plan": None, **numbers}
         making, names = (planned := open_plan(options.out)).making, build.names_of(planned.plan)
         result: dict[str, Any] = {"plan": making.plan, "tasks": len(names), "done": len(making.target.done_of(names))}
@@ -197,7 +198,7 @@ def _derive(out: Path, rank: int, world: int, events: Events, *, trust: bool) ->
     made = words = 0
     planned = open_plan(out)
     making = planned.making
-    mine = planned.tasks[rank::world]
+    mine = tasks_of(planned.plan)[rank::world]
     done = making.target.done_of(task.name for task in mine)
     todo = [task for task in mine if task.name not in done]
     with working(planned.job, todo):
@@ -244,7 +245,7 @@ def keep(
     making.begin({**given, "files": planned.files, "limit": planned.limit, **of_counts})
     if making.follows:
         making.store.remove(f"{stage_of(making.follows)}/")
-    return {"plan": making.plan, "tasks": len(planned.tasks), "done": len(making.done)}
+    return {"plan": making.plan, "tasks": len(tasks_of(planned.plan)), "done": len(making.done)}
 
 
 def open_plan(out: Path) -> Planned:

@@ -19,7 +19,7 @@ from derivlang.core.errors import DerivlangError, UsageError, parse_errors
 from derivlang.core.plugins import Registry
 from derivlang.core.schema import Schema
 from derivlang.core.takes import Mode
-from derivlang.formats.opening import WHOLE, Piece, is_utf8, packing_of, suffix_of
+from derivlang.formats.opening import WHOLE, Piece, empty_file, is_utf8, packing_of, suffix_of
 from derivlang.formats.places import size_of
 from derivlang.formats.rows import Rows
 
@@ -48,13 +48,12 @@ class ReadOptions:
 class Look:
     """What the files of a corpus hold.
 
-    schema: the meaning of the columns, if the format fixes it; else it is inferred from `columns` (names and types) and
-    `sample` (the first rows). options: keyword arguments for `read` and `count`. layout: what `write` needs to restore
-    the form of the files. words: how text is split into words. format: another format that reads these files.
+    schema: the meaning of the columns, if the format fixes it; else it is inferred from `sample`, the first rows.
+    options: keyword arguments for `read` and `count`. layout: what `write` needs to restore the form of the files.
+    words: how text is split into words. format: another format that reads these files.
     """
 
     schema: Schema | None = None
-    columns: pa.Schema | None = None
     sample: pa.Table | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     layout: Mapping[str, Any] = field(default_factory=dict)
@@ -172,8 +171,9 @@ class Format:
         if self.look is not None:
             with parse_errors(str(paths[0]), self.noun, id="format"):
                 return self.look(paths, asked)
-        sample = next((rows.table for rows in self.rows(paths[0], encoding=asked.encoding, limit=SAMPLE)), None)
-        return Look(columns=None if sample is None else sample.schema, sample=sample)
+        for rows in self.rows(paths[0], encoding=asked.encoding, limit=SAMPLE):
+            return Look(sample=rows.table)
+        raise empty_file(paths[0], "row")
 
     @property
     def noun(self) -> str:

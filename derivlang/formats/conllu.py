@@ -37,11 +37,11 @@ from derivlang.formats.lines import (
     columns_of,
     count_lines,
     cut_lines,
-    line_blocks,
     split_columns,
+    text_blocks,
     word_values,
 )
-from derivlang.formats.opening import WHOLE, Piece, open_lines
+from derivlang.formats.opening import WHOLE, Piece, open_lines, whole_lines
 from derivlang.formats.rows import Rows, in_tables
 
 WORD_COLUMNS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -130,18 +130,20 @@ class _Sentence(NamedTuple):
     line: int
     comments: list[str]
     nodes: list[str]
-    numbers: list[int]
+    numbers: Sequence[int]
 
 
 def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[_Sentence]:
     """Yield the sentences with words. Raises DataError conllu-comment."""
     held: list[str] = []  # comments without words so far, with the empty lines behind them
     begin = last = 0
-    for block in line_blocks(open_lines(path, encoding, piece=piece)):
-        held += [""] * (block.numbers[0] - last - 1) if held else []
-        begin, last = begin if held else block.numbers[0], block.numbers[-1]
-        n_comments = next((i for i, line in enumerate(block.lines) if line[0] != "#"), len(block.lines))
-        comments, nodes, numbers = block.lines[:n_comments], block.lines[n_comments:], block.numbers[n_comments:]
+    texts = (lines.decode().replace("\r\n", "\n") for lines in whole_lines(path, encoding, piece))
+    for first, text in text_blocks(texts, piece.line + 1):
+        lines = text.split("\n")
+        held += [""] * (first - last - 1) if held else []
+        begin, last = begin if held else first, first + len(lines) - 1
+        n_comments = next((i for i, line in enumerate(lines) if line[0] != "#"), len(lines))
+        comments, nodes, numbers = lines[:n_comments], lines[n_comments:], range(first + n_comments, last + 1)
         late = next((number for number, line in zip(numbers, nodes, strict=True) if line[0] == "#"), None)
         if late is not None:
             raise DataError(

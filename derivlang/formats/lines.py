@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -93,28 +94,22 @@ def full_lines(text: UInt8, *, raw: bool) -> Int64:
 _MAY_BE_WIDE = np.isin(np.arange(256), [space.encode()[0] for space in WIDE_SPACES])  # by the first byte
 
 
-class LineBlock(NamedTuple):
-    """Lines that follow each other, and their numbers."""
-
-    numbers: list[int]
-    lines: list[str]
+LinesOfText: TypeAlias = tuple[int, str]  # lines that follow each other: the number of the first, and all of them
 
 
-def line_blocks(lines: Iterable[tuple[int, str]]) -> Iterator[LineBlock]:
-    """Yield the runs of non-empty lines; lines: (number, line).
+def text_blocks(texts: Iterable[str], number: int) -> Iterator[LinesOfText]:
+    r"""Yield the runs of lines that are not empty. texts: whole lines, some at a time. number: of the first line.
 
-    (1, "a"), (2, "b"), (3, ""), (4, ""), (5, "c")    ->    numbers 1 2, lines a b; numbers 5, lines c
+    "a\nb\n\n\nc\n", 1    ->    (1, "a\nb"), (5, "c")
     """
-    block = LineBlock([], [])
-    for number, line in lines:
-        if line:
-            block.numbers.append(number)
-            block.lines.append(line)
-        elif block.lines:
-            yield block
-            block = LineBlock([], [])
-    if block.lines:
-        yield block
+    rest = ""
+    for text in chain(texts, ["\n\n"]):
+        *parts, rest = (rest + text).split("\n\n")
+        for part in parts:
+            begun = part.lstrip("\n")
+            if begun:
+                yield number + len(part) - len(begun), begun.rstrip("\n")
+            number += part.count("\n") + 2
 
 
 def begins_sentence(before: bytes, line: bytes) -> bool:

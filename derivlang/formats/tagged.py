@@ -32,11 +32,13 @@ from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.header import looks_like_header
 from derivlang.formats.lines import (
+    LinesOfText,
     columns_of,
     count_lines,
     cut_lines,
     join_columns,
     split_columns,
+    text_blocks,
     word_values,
 )
 from derivlang.formats.opening import WHOLE, Piece, open_lines, suffix_of, whole_lines
@@ -44,13 +46,12 @@ from derivlang.formats.rows import Rows, in_tables
 from derivlang.formats.tagged_columns import (
     TAG,
     WHITE,
-    LinesOfText,
     TaggedColumns,
     begin,
-    blocks_of,
     ends_with_tag,
     is_numbers,
     is_tag,
+    stripped,
 )
 
 _MOST_WORDS = 2000  # in the first sentence
@@ -215,7 +216,8 @@ def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[TaggedColumns, 
 
 
 def _blocks(path: Path, encoding: str, piece: Piece = WHOLE) -> Iterator[LinesOfText]:
-    for number, text in blocks_of(map(bytes.decode, whole_lines(path, encoding, piece)), piece.line + 1):
+    blocks = (stripped(lines.decode()) for lines in whole_lines(path, encoding, piece))
+    for number, text in text_blocks(blocks, piece.line + 1):
         if "\r" in text:
             raise DataError(
                 "the line has carriage returns inside, as line ends of an old Mac",

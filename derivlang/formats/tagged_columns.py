@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import TypeAlias
 
-LinesOfText: TypeAlias = tuple[int, str]  # lines that follow each other: the number of the first, and all of them
+from derivlang.formats.lines import LinesOfText
+
 LINES_LOOKED_AT = 100
 WHITE = " \t\r\v\f"  # at the end of a line it means nothing
 _WHITE_ENDS = re.compile(rf"[{WHITE}]+$", re.MULTILINE)
@@ -101,19 +101,9 @@ class TaggedColumns:
         return line[1:2] == " " or (" " in line and not tag)
 
 
-def blocks_of(texts: Iterable[str], number: int) -> Iterator[LinesOfText]:
-    r"""Yield the runs of lines that are not empty. texts: whole lines, some at a time. number: of the first line.
-
-    "a\nb\n\n\nc\n", 1    ->    (1, "a\nb"), (5, "c")
-    """
-    rest = ""
-    for lines in chain(texts, ["\n\n"]):
-        *parts, rest = (rest + _MARK.sub("", _WHITE_ENDS.sub("", lines))).split("\n\n")
-        for part in parts:
-            begun = part.lstrip("\n")
-            if begun:
-                yield number + len(part) - len(begun), begun.rstrip("\n")
-            number += part.count("\n") + 2
+def stripped(lines: str) -> str:
+    """Return lines without white space at their ends, and without marks of documents."""
+    return _MARK.sub("", _WHITE_ENDS.sub("", lines))
 
 
 def begin(blocks: Iterator[LinesOfText]) -> tuple[TaggedColumns, list[LinesOfText]]:

@@ -186,10 +186,10 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
     if schema is not None:
         request.refuse(f"a {format.noun} has no columns to choose")
     else:
-        assert look.columns is not None
+        assert look.sample is not None
         found = types_of_files(find_format(look.format or format.name), parts, request.encoding, look.options)
-        types = unify(found or {parts[0]: look.columns})
-        sample = look.sample and bring(look.sample, types, lambda row: str(files[0]), optional=types.names)
+        types = unify(found or {parts[0]: look.sample.schema})
+        sample = bring(look.sample, types, lambda row: str(files[0]), optional=types.names)
         schema, objects = infer(
             types, sample,
             where=str(files[0]), words=request.word_column, texts=request.text_column, labels=request.label_column,

@@ -167,7 +167,7 @@ def _typed(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None, p
     A column or key of values may be missing, and is null then; words, texts and labels may not.
     """
     optional = {field.input for field in corpus.schema.fields if field.kind == "value"}
-    format, options = format_of(corpus), _options(corpus)
+    format, options = format_of(corpus), options_of(corpus)
     if format.types is not None:
         given = set() if corpus.types is None else {*corpus.columns} & {*corpus.types.names}
         required = frozenset(given - optional)
@@ -194,26 +194,21 @@ def _of_language(rows: Rows, corpus: Corpus, done: int, limit: int | None) -> Ro
     return Rows(rows.path, table, lines[:n_rows], np.arange(done, done + n_rows))
 
 
-def count_documents(corpus: Corpus, part: CorpusFile, piece: Piece, encoding: str) -> tuple[int, int]:
-    """Return the number of documents and of lines in a piece of a file.
+def count_documents(corpus: Corpus, span: FileSpan, encoding: str) -> tuple[int, int]:
+    """Return the number of documents and of lines of a file or of a piece of it, which is read.
 
     A document is a non-empty line of running text, a paragraph of a SQuAD file, and a row of any other file.
     """
     if corpus.format == "derived":
         return 0, 0  # a derived set has document numbers of its own
-    documents, lines = format_of(corpus).documents(part.path, encoding, piece=piece, options=_options(corpus))
+    documents, lines = format_of(corpus).documents(
+        span.part.path, encoding, piece=span.piece, options=options_of(corpus)
+    )
     if corpus.aliases:  # the rows may be of several languages
         documents = 0
-        for rows in tables(corpus, part, encoding=encoding, piece=piece):
+        for rows in tables(corpus, span.part, encoding=encoding, piece=span.piece):
             documents = int(rows.documents[-1]) + 1
     return documents, lines
-
-
-def pieces(corpus: Corpus, part: CorpusFile, encoding: str, target: int) -> list[Piece]:
-    """Return the pieces of a file, of about `target` bytes, if its format says where it may be cut; else one piece."""
-    if corpus.format == "derived":
-        return [WHOLE]
-    return format_of(corpus).pieces(part.path, target, encoding, _options(corpus))
 
 
 def format_of(corpus: Corpus) -> Format:
@@ -224,7 +219,7 @@ def format_of(corpus: Corpus) -> Format:
     return format
 
 
-def _options(corpus: Corpus) -> dict[str, Any]:
+def options_of(corpus: Corpus) -> dict[str, Any]:
     """Return the options with which the format of a corpus reads, cuts and counts its files."""
     return {"raw": corpus.is_raw and corpus.words != "space"} if corpus.schema.running else corpus.options
 
