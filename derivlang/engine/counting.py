@@ -20,7 +20,7 @@ from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, StoreError, parse_errors
 from derivlang.core.messages import counted
 from derivlang.core.seal import hash_of
-from derivlang.engine.build import Known, asked_for, names_of, reference_of, working
+from derivlang.engine.build import Planned, asked_for, names_of, reference_of, working
 from derivlang.engine.job import Events, Job, Plan, ShardTask, count_vocabulary, tasks_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import layout, look_at, numbered
@@ -123,7 +123,7 @@ class Counting:
         }
         target.commit(task.name, TaskRecord(entry, types, numbers))
 
-    def result(self) -> Known:
+    def result(self) -> Planned:
         """Return what all ranks have found. StoreError if a task is not counted yet."""
         seen, vocabulary, target = dict(self.job.seen), TypeCounts(), self.making.target
         documents: dict[FileSpan, tuple[int, int]] = {}
@@ -146,7 +146,8 @@ class Counting:
             raise self.unfinished()
         wanted = {split: tasks for split, tasks in self.tasks.items() if split in self.options.splits}
         plan = numbered(wanted, self.options.limit, documents.__getitem__)
-        return Known(seen, plan, self.reference, None if self.reference is None else vocabulary.result())
+        words = None if self.reference is None else vocabulary.result()
+        return Planned(replace(self.job, seen=seen), plan, self.options.limit, self.reference, words)
 
     def unfinished(self, kind: type[StoreError] = NotReady) -> StoreError:
         """Return the error for a set that is not planned yet."""
