@@ -13,10 +13,11 @@ import hashlib
 import io
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from derivlang.core.errors import DataError, parse_errors
 from derivlang.formats.opening import OPENER, open_on_disk
@@ -24,6 +25,7 @@ from derivlang.formats.places import is_remote, size_of
 from derivlang.formats.store_errors import changed_file
 
 _SMALL, _ROOM = 4 << 20, 32 << 20  # bytes of a file, and of all, that are kept in memory while a source is looked at
+Content = TypeVar("Content")
 _TICK = 20_000_000  # nanoseconds: the clock of a file system may stand still for some milliseconds
 
 
@@ -46,8 +48,7 @@ class FileStamp:
         if isinstance(opener, _Inspection) and path in opener.files:
             stamp = opener.files[path][0]
         else:
-            with open_on_disk(path) as file:
-                stamp = cls(_settled(path, file), _digest(path, file))
+            stamp = cls(*_read(path, _digest))
         if not stamp.is_at(path):
             raise changed_file(str(path))
         return stamp
@@ -72,14 +73,17 @@ class _Inspection:
     def __call__(self, path: Path) -> io.BufferedReader:
         """Open a file, as `open_on_disk` does; a small one is read once."""
         if path not in self.files:
-            file = open_on_disk(path)
-            if not path.is_file() or size_of(path) > min(self.room, _SMALL):
-                return file
-            with file, parse_errors(str(path), "file", id="missing-file"):
-                stamp, content = _settled(path, file), file.read()
+            if not self._has_room(path):
+                return open_on_disk(path)
+            stamp, content = _read(path, io.BufferedReader.read)
             self.files[path] = FileStamp(stamp, hashlib.sha256(content).hexdigest()), content
             self.room -= len(content)
         return io.BufferedReader(io.BytesIO(self.files[path][1]))
+
+    def _has_room(self, path: Path) -> bool:
+        with suppress(OSError):  # opening the file says more
+            return path.is_file() and size_of(path) <= min(self.room, _SMALL)
+        return False
 
 
 @contextmanager
@@ -124,8 +128,15 @@ def unchanged(seen: Mapping[Path, FileStamp]) -> Iterator[None]:
     check()
 
 
-def _settled(path: Path, file: io.BufferedReader) -> tuple[int, int, int, int]:
-    """Return the stamp of an open file, so long after its last change that a later one has another time."""
+def _read(path: Path, read: Callable[[io.BufferedReader], Content]) -> tuple[tuple[int, int, int, int], Content]:
+    """Return the stamp of a file, and what is read of it. A store is asked before it gives the file."""
+    before = _settled(path) if is_remote(path) else None
+    with open_on_disk(path) as file, parse_errors(str(path), "file", id="missing-file"):
+        return before or _settled(path, file), read(file)
+
+
+def _settled(path: Path, file: io.BufferedReader | None = None) -> tuple[int, int, int, int]:
+    """Return the stamp of a file, open or not, so long after its last change that a later one has another time."""
     stamp = _stamp(path, file)
     if abs(time.time_ns() - max(stamp[1], stamp[3])) < _TICK:
         time.sleep(_TICK / 1e9)
@@ -136,15 +147,13 @@ def _settled(path: Path, file: io.BufferedReader) -> tuple[int, int, int, int]:
 def _stamp(path: Path, file: io.BufferedReader | None = None) -> tuple[int, int, int, int]:
     """Return the stamp of a path, or of a file that was opened there: another one may have taken its place."""
     with parse_errors(str(path), "file", id="missing-file"):
-        stat = path.stat() if file is None or is_remote(path) else os.fstat(file.fileno())
+        stat = path.stat() if file is None else os.fstat(file.fileno())
         return stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns
 
 
 def _hash(path: Path) -> str:
-    with open_on_disk(path) as file:
-        return _digest(path, file)
+    return _read(path, _digest)[1]
 
 
-def _digest(path: Path, file: io.BufferedReader) -> str:
-    with parse_errors(str(path), "file", id="missing-file"):
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _digest(file: io.BufferedReader) -> str:
+    return hashlib.file_digest(file, "sha256").hexdigest()

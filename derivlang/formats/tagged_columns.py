@@ -18,7 +18,7 @@ from derivlang.formats.lines import LinesOfText
 
 LINES_LOOKED_AT = 100
 WHITE = " \t\r\v\f"  # at the end of a line it means nothing
-_WHITE_ENDS = re.compile(rf"[{WHITE}]+$", re.MULTILINE)
+_WHITE_ENDS = re.compile(rf"(?<![{WHITE}])[{WHITE}]+$", re.MULTILINE)  # found at its first character only
 _MARK = re.compile("^-DOCSTART-.*$", re.MULTILINE)  # CoNLL 2003: a line that begins so is read as an empty one
 TAG = re.compile(r"O|[BIESLUMW]-.+")
 LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}:")
