@@ -14,7 +14,7 @@ from derivlang.core.errors import DataError
 from derivlang.engine import job as jobs
 from derivlang.engine.batches import Source
 from derivlang.engine.job import Job, Result, ShardTask, run_task
-from derivlang.engine.watch import FileStamp, unchanged
+from derivlang.formats.inspection import FileStamp, unchanged
 from derivlang.lexical import dictionary as dictionaries
 from derivlang.lexical import train as tokenizers
 from derivlang.pipeline import Pipeline
@@ -192,13 +192,13 @@ def test_tokenizers_and_dictionaries(tmp_path: Path, monkeypatch: pytest.MonkeyP
         at_batch(monkeypatch, lambda: append(source), 0)
     else:
         module = tokenizers if command == "tokenizer" else dictionaries
-        plan = module.make_plan
+        count = module.vocabulary_of
 
         def changed(*arguments: Any, **more: Any) -> Any:
             append(source)
-            return plan(*arguments, **more)
+            return count(*arguments, **more)
 
-        monkeypatch.setattr(module, "make_plan", changed)
+        monkeypatch.setattr(module, "vocabulary_of", changed)
     ran = run(command, *options, "-o", out, code=1)
     assert str(source) in ran.err
     assert "[source-changed]" in ran.err

@@ -40,7 +40,7 @@ EXEMPT = {
     "align.align": "output of a program that it has just run",
     "cli.child": "arguments that a study has just written",
     "cli.options": "a manifest that the run has just written or checked",
-    "engine.watch": "bytes for a hash alone",
+    "formats.inspection": "bytes for a hash alone",
     "sources.corpus": "what it has just written",
     "studies.text": "bytes of treebanks, which pretrain reads",
     "studies.plan": "a level that it has just written",

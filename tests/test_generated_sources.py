@@ -22,7 +22,7 @@ from derivlang.core.names import SPLITS
 from derivlang.sources.corpus import Corpus, FileSpan
 from derivlang.sources.find import find, name_of
 from derivlang.sources.generated.base import FORMAT, GENERATORS, find_generator
-from derivlang.sources.read import Reading, batches, pieces, tables
+from derivlang.sources.read import Reading, batches, tables
 from derivlang.sources.request import SourceRequest
 from tests.commands import run, written
 from tests.helpers import make, manifest, right, undone
@@ -116,7 +116,7 @@ def test_rows_do_not_depend_on_workers(kind: str, grammar: Path, tmp_path: Path)
 @given(target=st.integers(1, 20_000), limit=st.none() | st.integers(0, 600))
 def test_pieces_are_the_rows(kind: str, target: int, limit: int | None, grammar: Path) -> None:
     source, part = _opened(named(kind, grammar))
-    cut = pieces(source, part, "utf-8", target)
+    cut = FORMAT.pieces(part.path, target, options=source.options)
     whole, found = _whole(named(kind, grammar)), [_table(source, part, piece) for piece in cut]
     assert pa.concat_tables(found).equals(whole)
     documents = [FORMAT.documents(part.path, piece=piece, options=source.options)[0] for piece in cut]

@@ -161,7 +161,6 @@ def test_training_a_tokenizer_moves_by_words_that_a_librarys_threads_read(tmp_pa
     assert [what for what, (unit, _) in seen.totals.items() if unit == "bytes"] == [
         "looking at the source",
         "hashing",
-        "planning",
         "counting words",
     ]
     assert sum(seen.advances["counting words"]) == source.stat().st_size

@@ -14,8 +14,8 @@ import pytest
 import derivlang
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.names import check_no_secrets, is_url
-from derivlang.engine.watch import FileStamp, unchanged
 from derivlang.formats import places
+from derivlang.formats.inspection import FileStamp, unchanged
 from derivlang.formats.places import is_remote, located
 from tests.commands import (
     Ran,

@@ -66,7 +66,7 @@ class CountOrders(Command[dict[str, Any]], GrammarCountOptions):
         Raise StoreError if the file is there with another content, unless it is to be replaced.
         """
         from derivlang.commands.grammar_file import check_out
-        from derivlang.engine.watch import FileStamp, unchanged
+        from derivlang.formats.inspection import FileStamp, unchanged
         from derivlang.grammar.counts import count, text_of
         from derivlang.store.files import held_file, write_texts
 

@@ -17,7 +17,7 @@ from typing import Any
 from derivlang.core.errors import UsageError
 from derivlang.core.seal import sealed
 from derivlang.core.version import __version__
-from derivlang.engine.watch import FileStamp, unchanged
+from derivlang.formats.inspection import FileStamp, unchanged
 from derivlang.formats.opening import packing_of
 from derivlang.grammar.build import FEWEST_HEADS, RULE_VERSION, THINNED, USUAL, GrammarRecipe, build
 from derivlang.grammar.families import UPOS, head_class

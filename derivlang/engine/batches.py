@@ -17,11 +17,12 @@ from derivlang.core.errors import UsageError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
 from derivlang.core.policies import Policies
-from derivlang.engine.job import Events, Job, count_vocabulary, read_task
+from derivlang.engine.build import vocabulary_of
+from derivlang.engine.job import Events, Job, read_task
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import no_parser, parsed
 from derivlang.engine.plan import look, make_plan, source_files
-from derivlang.engine.watch import FileStamp
+from derivlang.formats.inspection import FileStamp
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
@@ -94,8 +95,7 @@ class Source:
     def vocabulary(self) -> tuple[pa.Array, Int64]:
         """Return types and counts of the split that lexicons are fitted on: train, else the first."""
         split = self.corpus.splits[0]
-        job = self._job([split])
-        return count_vocabulary(job, make_plan(job, splits=[split])[split])
+        return vocabulary_of(self._job([split]), split)
 
     def lexicon(self) -> Lexicon:
         """Return the pipeline's lexicon, fitted on the reference vocabulary."""

@@ -6,7 +6,7 @@ job ──make_plan──▶ tasks ──engine──▶ shards and records ─�
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +23,7 @@ from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.messages import counted
 from derivlang.core.names import split_name
 from derivlang.engine.engines import in_processes, run_tasks
-from derivlang.engine.job import Events, Job, Plan, ShardTask, count_vocabulary
+from derivlang.engine.job import Events, Job, Plan, ShardTask, count_vocabulary, tasks_of
 from derivlang.engine.manifest import Files, asked_of, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import (
@@ -34,7 +34,7 @@ from derivlang.engine.plan import (
     total_size,
 )
 from derivlang.engine.vocabulary import TypeCounts, shares
-from derivlang.engine.watch import FileStamp
+from derivlang.formats.inspection import read_anew
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.store.card import card
@@ -44,72 +44,59 @@ from derivlang.store.manifest import CARD, COUNTS, LEXICON, NAME, document_of, d
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A set whose place is prepared: its lexicon is fitted, and its tasks can run.
+    """What a set is made from, found by this process or by ranks (counting.py).
 
-    plan: all tasks, those that are done included. files: of the source, as the manifest lists them. limit: of rows per
-    split.
+    job: its files are hashed. plan: all tasks, those that are done included. limit: of rows per split. reference: the
+    split that the lexicon is fitted on, None if nothing is fitted. vocabulary: its types and counts, Arrow strings [T]
+    and int64[T]; None while they are not counted.
     """
 
     job: Job
     plan: Plan
-    files: Files
-    making: Making
     limit: int | None
-
-    @property
-    def tasks(self) -> list[ShardTask]:
-        """All tasks, in the order of the plan."""
-        return [task for tasks in self.plan.values() for task in tasks]
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of a source before its set is made, found by this process or by ranks (counting.py).
-
-    seen: the files, hashed. plan: all tasks. reference: the split that the lexicon is fitted on, None if nothing is
-    fitted. vocabulary: its types and counts, Arrow strings [T] and int64[T]; None while they are not counted.
-    """
-
-    seen: Mapping[Path, FileStamp]
-    plan: Plan
-    reference: str | None
+    reference: str | None = None
     vocabulary: tuple[pa.Array, Int64] | None = None
 
+    @property
+    def files(self) -> Files:
+        """The files of the source, as the manifest lists them."""
+        return self.job.corpus.options.get("files") or source_files(self.job, list(self.plan))
 
-def build(job: Job, options: MakeOptions, events: Events, known: Known | None = None) -> dict[str, Any]:
+
+def build(job: Job, options: MakeOptions, events: Events, planned: Planned | None = None) -> dict[str, Any]:
     """Make the set of a job in `options.out`, unless it is there already. Returns its manifest.
 
-    known: of the source; None to read it.
+    planned: None to look at the source.
     """
-    return prepare(job, options, events, partial(_run, options.workers, events), known)
+    return prepare(job, options, events, partial(_run, options.workers, events), planned)
 
 
 def prepare(
     job: Job,
     options: MakeOptions,
     events: Events,
-    go_on: Callable[[Planned], dict[str, Any]],
-    known: Known | None = None,
+    go_on: Callable[[Planned, Making], dict[str, Any]],
+    planned: Planned | None = None,
 ) -> dict[str, Any]:
     """Plan the set of a job and fit its lexicon, and return what `go_on` returns, which is called while it is held.
 
-    known: of the source; None to read it. Returns the manifest if the set is there already. What a failed run has
+    planned: None to look at the source. Returns the manifest if the set is there already. What a failed run has
     written is removed, unless it is of use.
     """
     with stage(LOOKING):
         job.corpus.splitter()  # raises for a language without word rules before any work is announced
-    known = known or look_at_source(job, options)
+    planned = planned or look_at_source(job, options)
+    read_anew()
     if options.force and not is_remote(options.out) and options.out.exists():  # else nothing is replaced
         out = options.out.resolve()
-        if any(out in path.resolve().parents for path in known.seen if not is_remote(path)):
+        if any(out in path.resolve().parents for path in planned.job.seen if not is_remote(path)):
             raise over_own_source()
-    job, plan, reference = replace(job, seen=known.seen), known.plan, known.reference
-    files = job.corpus.options.get("files") or source_files(job, list(plan))
-    fitted_on = source_files(job.for_lexicon, _apart(job, reference, plan))
-    planned = plan_hash(job, plan, files, fitted_on)
+    job, plan, files = planned.job, planned.plan, planned.files
+    fitted_on = source_files(job.for_lexicon, _apart(job, planned.reference, plan))
+    hash = plan_hash(job, plan, files, fitted_on)
     kept = job.pipeline.files_to_keep()  # before the fingerprint, so that another content would be noticed
     before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
-    making = Making(options.out, planned, asked_for(job, files, list(plan), options), kept)
+    making = Making(options.out, hash, asked_for(job, files, list(plan), options), kept)
     if not making.is_begun():  # else another run may be changing the folder: it is looked at when that has ended
         finished = making.finished(force=options.force)
         if finished is not None:
@@ -122,7 +109,7 @@ def prepare(
             events.found(options.out)
             return finished
         try:
-            job = _fit(job, reference, options, events, known.vocabulary)
+            planned = _fit(planned, options, events)
             if job.pipeline.fingerprint(before) != fingerprint:
                 raise DataError(
                     "a dictionary of the pipeline changed while it was read",
@@ -130,7 +117,7 @@ def prepare(
                     fix="run the same command again",
                     id="source-changed",
                 )
-            return go_on(Planned(job, plan, files, making, options.limit))
+            return go_on(planned, making)
         except BaseException as error:
             finished = making.finished() if isinstance(error, StoreError) and making.is_by_others() else None
             if finished is None:
@@ -147,7 +134,7 @@ def over_own_source() -> UsageError:
     return UsageError("a set cannot be written over its own source", where="-o", fix=fix, id="output")
 
 
-def look_at_source(job: Job, options: MakeOptions) -> Known:
+def look_at_source(job: Job, options: MakeOptions) -> Planned:
     """Hash the files of a source, and plan its set."""
     reference = reference_of(job, options)
     wanted = [split_name(split) for split in options.splits] or job.corpus.splits
@@ -156,7 +143,7 @@ def look_at_source(job: Job, options: MakeOptions) -> Known:
         seen |= look(job.for_lexicon, apart)
     with stage("planning"):
         plan = make_plan(job, splits=wanted, shard_tokens=options.shard_tokens, limit=options.limit)
-        return Known(seen, plan, reference)
+        return Planned(replace(job, seen=seen), plan, options.limit, reference)
 
 
 def _apart(job: Job, reference: str | None, wanted: Collection[str]) -> list[str]:
@@ -199,32 +186,28 @@ def reference_of(job: Job, options: MakeOptions) -> str | None:
     return job.for_lexicon.corpus.splits[0] if needed else None
 
 
-def _fit(
-    job: Job,
-    reference: str | None,
-    options: MakeOptions,
-    events: Events,
-    vocabulary: tuple[pa.Array, Int64] | None = None,
-) -> Job:
-    """Return the job with its lexicon: saved, or fitted on the split `reference`.
-
-    vocabulary: of that split; None to count it. The whole split is counted, whatever the limit.
-    """
+def _fit(planned: Planned, options: MakeOptions, events: Events) -> Planned:
+    """Return the set with its lexicon: saved, or fitted on the whole split `reference`, whatever the limit."""
+    job, reference = planned.job, planned.reference
     where = str(options.lexicon or "--lexicon")
     if reference is None:
         lexicon = job.pipeline.fit(saved=job.lexicon_text, where=where)
     else:
         if reference != "train" and "train" in job.corpus.expected:
             events.warn(f"no train split here: the kept types are fitted on {reference}")
-        types, counts = vocabulary or _vocabulary(job.for_lexicon, reference, options)
+        types, counts = planned.vocabulary or vocabulary_of(
+            job.for_lexicon, reference, options.workers, options.shard_tokens
+        )
         lexicon = job.pipeline.fit(types, counts, saved=job.lexicon_text, where=where)
-    return replace(job, lexicon=lexicon, lexicon_text=job.pipeline.save(lexicon))
+    return replace(planned, job=replace(job, lexicon=lexicon, lexicon_text=job.pipeline.save(lexicon)))
 
 
-def _vocabulary(job: Job, split: str, options: MakeOptions) -> tuple[pa.Array, Int64]:
-    """Return the vocabulary of a split, as `count_vocabulary` does; several processes share its tasks."""
-    workers = options.workers
-    tasks = layout(job, splits=[split], shard_tokens=options.shard_tokens if workers > 1 else None)[split]
+def vocabulary_of(job: Job, split: str, workers: int = 1, shard_tokens: int = 0) -> tuple[pa.Array, Int64]:
+    """Return the vocabulary of a split, as `count_vocabulary` does.
+
+    workers: processes that share its tasks. shard_tokens: words of each task, if there are several.
+    """
+    tasks = layout(job, splits=[split], shard_tokens=shard_tokens if workers > 1 else None)[split]
     with stage("counting words", total=total_size(tasks)):
         if min(workers, len(tasks)) < 2:
             return count_vocabulary(job, tasks)
@@ -242,17 +225,16 @@ def _count(job: Job, numbered: tuple[int, ShardTask]) -> tuple[int, tuple[pa.Arr
     return number, count_vocabulary(job, [task])
 
 
-def _run(workers: int, events: Events, planned: Planned) -> dict[str, Any]:
+def _run(workers: int, events: Events, planned: Planned, making: Making) -> dict[str, Any]:
     """Run the tasks that are not done yet, and finish the set. Returns its manifest."""
-    making = planned.making
-    todo = [task for task in planned.tasks if task.name not in making.done]
+    todo = [task for task in tasks_of(planned.plan) if task.name not in making.done]
     if making.follows:  # from here on, ranks need not count
         making.begin()
     with working(planned.job, todo):
         for result in run_tasks(planned.job, todo, making.target, workers) if todo else ():
             making.check_current([result.task.name])
             events.done(result)
-    return assemble(planned, events.warn)
+    return assemble(planned, making, events.warn)
 
 
 def working(job: Job, tasks: list[ShardTask], what: str = "making") -> AbstractContextManager[None]:
@@ -263,12 +245,12 @@ def working(job: Job, tasks: list[ShardTask], what: str = "making") -> AbstractC
     return stage(what, "words") if by_words else stage(what, total=total_size(tasks))
 
 
-def assemble(planned: Planned, warn: Callable[[str], None], *, shards: bool = False) -> dict[str, Any]:
+def assemble(planned: Planned, making: Making, warn: Callable[[str], None], *, shards: bool = False) -> dict[str, Any]:
     """Make a finished set of the records of all tasks. Returns its manifest. StoreError if a record is missing.
 
     shards: look for the shards of all tasks, too: others have made them.
     """
-    job, plan, making = planned.job, planned.plan, planned.making
+    job, plan = planned.job, planned.plan
     splits = [split for split, tasks in plan.items() for _ in tasks]
     results: dict[str, list[dict[str, Any]]] = {split: [] for split in plan}
     vocabulary = TypeCounts()
@@ -295,4 +277,4 @@ def assemble(planned: Planned, warn: Callable[[str], None], *, shards: bool = Fa
 
 def names_of(plan: Plan) -> list[str]:
     """Return the names of all tasks, in the order of the plan."""
-    return [task.name for split in plan.values() for task in split]
+    return [task.name for task in tasks_of(plan)]

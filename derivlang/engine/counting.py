@@ -20,14 +20,15 @@ from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, StoreError, parse_errors
 from derivlang.core.messages import counted
 from derivlang.core.seal import hash_of
-from derivlang.engine.build import Known, asked_for, names_of, reference_of, working
-from derivlang.engine.job import Events, Job, Plan, ShardTask, count_vocabulary
+from derivlang.engine.build import Planned, asked_for, names_of, reference_of, working
+from derivlang.engine.job import Events, Job, Plan, ShardTask, count_vocabulary, tasks_of
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.plan import count_documents, layout, look_at, numbered
+from derivlang.engine.plan import layout, look_at, numbered
 from derivlang.engine.stored import give, take
 from derivlang.engine.vocabulary import TypeCounts
-from derivlang.engine.watch import FileStamp, unchanged
+from derivlang.formats.inspection import FileStamp, unchanged
 from derivlang.sources.corpus import FileSpan
+from derivlang.sources.read import count_documents
 from derivlang.sources.request import SourceRequest
 from derivlang.store.making import Making
 from derivlang.store.manifest import NAME, read_manifest
@@ -61,14 +62,10 @@ class Counting:
     reference: str | None
     request: SourceRequest
 
-    def all(self) -> list[ShardTask]:
-        """Return all tasks, in the order of the plan."""
-        return [task for tasks in self.tasks.values() for task in tasks]
-
     def missing(self) -> list[ShardTask]:
         """Return the tasks that have no record."""
         recorded = self.making.target.recorded(names_of(self.tasks))
-        return [task for task in self.all() if task.name not in recorded]
+        return [task for task in tasks_of(self.tasks) if task.name not in recorded]
 
     def is_planned(self) -> bool:
         """Return whether this set, and no other one, is planned or finished in the place now."""
@@ -84,7 +81,7 @@ class Counting:
         DataError if a file is not the one that was planned.
         """
         missing = {task.name for task in self.missing()}
-        todo = [task for task in self.all()[rank::world] if task.name in missing]
+        todo = [task for task in tasks_of(self.tasks)[rank::world] if task.name in missing]
         with working(self.job, todo, "counting"):
             for done, task in enumerate(todo):
                 self._count(task)
@@ -110,7 +107,9 @@ class Counting:
         with unchanged(seen):
             # A file is hashed where it begins, and the documents behind the last span count for no other.
             hashes = [look_at(job, span.part).sha256 if not span.piece.begin else None for span in task.spans]
-            counts = [(0, 0) if span is last else count_documents(job, span) for span in task.spans]
+            counts = [
+                (0, 0) if span is last else count_documents(job.corpus, span, job.encoding) for span in task.spans
+            ]
             is_counted = _split_of(task) == self.reference
             types, numbers = count_vocabulary(replace(job, seen=seen), [task]) if is_counted else _NO_WORDS
         entry = {
@@ -124,12 +123,12 @@ class Counting:
         }
         target.commit(task.name, TaskRecord(entry, types, numbers))
 
-    def result(self) -> Known:
+    def result(self) -> Planned:
         """Return what all ranks have found. StoreError if a task is not counted yet."""
         seen, vocabulary, target = dict(self.job.seen), TypeCounts(), self.making.target
         documents: dict[FileSpan, tuple[int, int]] = {}
         missing = list[ShardTask]()
-        for task, record in zip(self.all(), target.records(names_of(self.tasks)), strict=True):
+        for task, record in zip(tasks_of(self.tasks), target.records(names_of(self.tasks)), strict=True):
             spans = [] if record is None else record.entry.get("spans") or []
             hashed = [found.get("sha256") is not None for found in spans]
             if record is None or hashed != [not span.piece.begin for span in task.spans]:
@@ -147,7 +146,8 @@ class Counting:
             raise self.unfinished()
         wanted = {split: tasks for split, tasks in self.tasks.items() if split in self.options.splits}
         plan = numbered(wanted, self.options.limit, documents.__getitem__)
-        return Known(seen, plan, self.reference, None if self.reference is None else vocabulary.result())
+        words = None if self.reference is None else vocabulary.result()
+        return Planned(replace(self.job, seen=seen), plan, self.options.limit, self.reference, words)
 
     def unfinished(self, kind: type[StoreError] = NotReady) -> StoreError:
         """Return the error for a set that is not planned yet."""

@@ -20,7 +20,7 @@ from derivlang.core.schema import left_out
 from derivlang.core.takes import Rule
 from derivlang.core.to_table import to_table
 from derivlang.engine.vocabulary import TypeCounts, count_types
-from derivlang.engine.watch import FileStamp, unchanged
+from derivlang.formats.inspection import FileStamp, unchanged
 from derivlang.formats.progress import found, words_done
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
@@ -77,6 +77,11 @@ class ShardTask:
 
 
 Plan = dict[str, list[ShardTask]]  # the tasks of each split
+
+
+def tasks_of(plan: Plan) -> list[ShardTask]:
+    """Return all tasks, in the order of the plan."""
+    return [task for tasks in plan.values() for task in tasks]
 
 
 @dataclass(frozen=True, slots=True)

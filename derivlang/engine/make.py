@@ -19,6 +19,7 @@ from derivlang.engine.manifest import continued, recipe_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import no_parser, parsed
 from derivlang.engine.plan import warn_of_uncut
+from derivlang.formats.inspection import inspecting
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.places import located
 from derivlang.formats.progress import LOOKING, stage
@@ -33,6 +34,7 @@ from derivlang.transforms.fitting import read_lexicon
 _OPTIONAL = ("key", "source", "tokens", "text")
 
 
+@inspecting()
 def make(
     pipeline: Pipeline, request: SourceRequest, options: MakeOptions, events: Events | None = None
 ) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from derivlang.engine.engines import check_main
 from derivlang.engine.job import Events, Job
 from derivlang.engine.manifest import plan_hash, recipe_of
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.plan import source_files, warn_of_uncut
+from derivlang.engine.plan import warn_of_uncut
+from derivlang.formats.inspection import inspecting
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
@@ -41,6 +42,7 @@ SHARD_TOKENS = 500_000
 _IDENTITY = Pipeline((Identity(),))
 
 
+@inspecting()
 def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[str, Any]:
     """Parse a source. Returns what `make` returns.
 
@@ -153,11 +155,11 @@ def _by_split(
     for split in dict.fromkeys(wanted):
         # The folder's name depends on the plan, and the plan on the size of shards. So that size is fixed here.
         settings = replace(options, splits=(split,), shard_tokens=SHARD_TOKENS, columns=(), force=False)
-        known = look_at_source(job, settings)
-        hash = plan_hash(job, known.plan, source_files(replace(job, seen=known.seen), [split]))
+        planned = look_at_source(job, settings)
+        hash = plan_hash(planned.job, planned.plan, planned.files)
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in corpus.name)
         folder = parses_folder(options) / f"{name}-{split}-{hash[:16]}"
-        yield folder, build(job, replace(settings, out=folder), events, known)
+        yield folder, build(job, replace(settings, out=folder), events, planned)
 
 
 def _job(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> Job:

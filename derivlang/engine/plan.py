@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from derivlang.core.schema import answered_side
 from derivlang.core.settings import typed
 from derivlang.engine.job import Job, Plan, ShardTask
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.watch import FileStamp
+from derivlang.formats.inspection import FileStamp
 from derivlang.formats.opening import WHOLE, Piece, packing_of
 from derivlang.formats.places import size_of as bytes_of_file
 from derivlang.formats.progress import stage
@@ -45,7 +44,7 @@ def make_plan(
     limit: documents of a split at most.
     """
     tasks = layout(job, splits=splits, shard_tokens=shard_tokens, limited=limit is not None)
-    return numbered(tasks, limit, partial(count_documents, job))
+    return numbered(tasks, limit, lambda span: read.count_documents(job.corpus, span, job.encoding))
 
 
 def layout(
@@ -112,11 +111,6 @@ def _numbered(
                     left = max(0, left - documents)
         if spans:
             yield replace(task, spans=tuple(spans))
-
-
-def count_documents(job: Job, span: FileSpan) -> tuple[int, int]:
-    """Return the number of documents and of lines of a file or of a piece of it, which is read."""
-    return read.count_documents(job.corpus, span.part, span.piece, job.encoding)
 
 
 def _split_tasks(job: Job, split: str, cut: int | None, size: int | None) -> list[ShardTask]:
@@ -190,9 +184,9 @@ def _stays_whole(job: Job, part: CorpusFile, options: MakeOptions) -> bool:
 
 def _pieces(job: Job, part: CorpusFile, size: int | None) -> list[Piece]:
     """Return the pieces of a file."""
-    if size is None or _stays_together(job):
+    if size is None or _stays_together(job) or job.corpus.format == "derived":
         return [WHOLE]
-    return read.pieces(job.corpus, part, job.encoding, size)
+    return read.format_of(job.corpus).pieces(part.path, size, job.encoding, read.options_of(job.corpus))
 
 
 def _stays_together(job: Job) -> bool:
@@ -211,9 +205,14 @@ def look(job: Job, splits: list[str]) -> dict[Path, FileStamp]:
 
 
 def look_at(job: Job, part: CorpusFile) -> FileStamp:
-    """Hash one file, as `look` does."""
-    seen = stamp_of(job, part)
-    if seen.sha256 != job.corpus.options.get("sha256", {}).get(part.name, seen.sha256):
+    """Hash one file, as `look` does, or what is read in place of a file. DataError if it cannot be read."""
+    corpus = job.corpus
+    if not corpus.has_files:
+        content = read.format_of(corpus).content
+        assert content is not None
+        return FileStamp(sha256=content(part.path, **corpus.options))
+    seen = FileStamp.of(part.path)
+    if seen.sha256 != corpus.options.get("sha256", {}).get(part.name, seen.sha256):
         raise other_shard(part.path)
     return seen
 
@@ -225,25 +224,11 @@ def source_files(job: Job, splits: list[str]) -> list[dict[str, Any]]:
         if part.split not in splits:
             continue
         entry: dict[str, Any] = {"split": part.split, "name": part.name}
-        seen = job.seen.get(part.path) or stamp_of(job, part)
+        seen = job.seen.get(part.path) or look_at(job, part)
         if job.corpus.has_files:
             entry["bytes"] = seen.stamp[0]
         out.append({**entry, "sha256": seen.sha256})
     return out
-
-
-def stamp_of(job: Job, part: CorpusFile) -> FileStamp:
-    """Return a file as it is now, or the hash of what a part without a file holds. DataError if it cannot be read."""
-    if job.corpus.has_files:
-        return FileStamp.of(part.path)
-    # imported late: few sources have no files
-    if job.corpus.format == "hub":
-        from derivlang.sources import hub
-
-        return FileStamp(sha256=hub.content_hash(part))
-    from derivlang.sources.generated import base
-
-    return FileStamp(sha256=base.content_hash(part, job.corpus.options["made"]))
 
 
 def total_size(tasks: Iterable[ShardTask]) -> int | None:

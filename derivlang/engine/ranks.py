@@ -26,11 +26,12 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.engine import build
 from derivlang.engine.build import Planned, assemble, prepare, summary, working
 from derivlang.engine.counting import NotReady, begin, open_counting
-from derivlang.engine.job import Events, run_task
+from derivlang.engine.job import Events, run_task, tasks_of
 from derivlang.engine.make import job_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse_job
 from derivlang.engine.stored import differences, give, take, with_stamps
+from derivlang.formats.inspection import inspecting
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import stage as showing
 from derivlang.pipeline import Pipeline
@@ -46,6 +47,7 @@ _PATIENCE = 600.0  # seconds without a task that is counted, after which any ran
 Stage = Literal["count", "derive"]
 
 
+@inspecting()
 def plan(
     pipeline: Pipeline | None, request: SourceRequest, options: MakeOptions, events: Events, *, defer: bool = False
 ) -> dict[str, Any]:
@@ -66,9 +68,11 @@ def plan(
     if defer:
         counting = begin(job, request, options, events)
         if counting is not None:
-            numbers = {"tasks": len(counting.all()), "done": len(counting.all()) - len(counting.missing())}
+            n_tasks = len(tasks_of(counting.tasks))
+            numbers = {"tasks": n_tasks, "done": n_tasks - len(counting.missing())}
             return {"out": str(options.out), "stage": "count", "plan": None, **numbers}
-        making, names = (planned := open_plan(options.out)).making, build.names_of(planned.plan)
+        planned, making = open_plan(options.out)
+        names = build.names_of(planned.plan)
         result: dict[str, Any] = {"plan": making.plan, "tasks": len(names), "done": len(making.target.done_of(names))}
     else:
         result = prepare(job, options, events, partial(keep, request, options, events))
@@ -127,11 +131,10 @@ def finish(out: Path, events: Events) -> dict[str, Any]:
     if (counting := open_counting(out)) is not None:
         raise counting.unfinished(StoreError)
     if not _is_finished(out):
-        planned = open_plan(out)
-        making = planned.making
+        planned, making = open_plan(out)
         with making.held(str(planned.job.pipeline), events.warn):
             if not _is_finished(out):  # another process may just have finished it
-                return summary(out, assemble(planned, events.warn, shards=True), began)
+                return summary(out, assemble(planned, making, events.warn, shards=True), began)
     events.found(out)
     manifest = read_manifest(out)
     making = Making(out, manifest["plan"], {})
@@ -193,9 +196,8 @@ def _count(
 def _derive(out: Path, rank: int, world: int, events: Events, *, trust: bool) -> tuple[int, int, int]:
     """Run the tasks of a rank that are not done. Returns the numbers of tasks made and found, and of words made."""
     made = words = 0
-    planned = open_plan(out)
-    making = planned.making
-    mine = planned.tasks[rank::world]
+    planned, making = open_plan(out)
+    mine = tasks_of(planned.plan)[rank::world]
     done = making.target.done_of(task.name for task in mine)
     todo = [task for task in mine if task.name not in done]
     with working(planned.job, todo):
@@ -219,13 +221,18 @@ def _derive(out: Path, rank: int, world: int, events: Events, *, trust: bool) ->
 
 
 def keep(
-    request: SourceRequest, options: MakeOptions, events: Events, planned: Planned, *, counted: str | None = None
+    request: SourceRequest,
+    options: MakeOptions,
+    events: Events,
+    planned: Planned,
+    making: Making,
+    *,
+    counted: str | None = None,
 ) -> dict[str, Any]:
     """Store a prepared plan for ranks. counted: the hash of the plan whose tasks counted for it.
 
     Returns {"plan", "tasks", "done"} as `plan`; only the first for a set that is finished.
     """
-    making = planned.making
     if options.force and _has_finished(making):  # ranks would find it complete
         making.sweep()
         events.found(options.out)
@@ -239,14 +246,14 @@ def keep(
     for name, content in files.items():
         making.store.put(f"{stage}/{name}", content)
     of_counts = {} if counted is None else {"counted": counted}
-    making.begin({**given, "files": planned.files, "limit": planned.limit, **of_counts})
+    making.begin({**given, "limit": planned.limit, **of_counts})
     if making.follows:
         making.store.remove(f"{stage_of(making.follows)}/")
-    return {"plan": making.plan, "tasks": len(planned.tasks), "done": len(making.done)}
+    return {"plan": making.plan, "tasks": len(tasks_of(planned.plan)), "done": len(making.done)}
 
 
-def open_plan(out: Path) -> Planned:
-    """Return what was planned in a place. StoreError if nothing was, or if the plan was damaged."""
+def open_plan(out: Path) -> tuple[Planned, Making]:
+    """Return what was planned in a place, and its making. StoreError if nothing was, or if the plan was damaged."""
     store = store_at(out)
     begun = begun_plan(store)
     if not begun:
@@ -259,9 +266,9 @@ def open_plan(out: Path) -> Planned:
             fix="run the same `make` command again, or plan it: `derivlang plan` with its options",
             id="not-planned",
         )
-    job, tasks, making = take(out, begun, {"files": list, "limit?": int}, fitted=True)
+    job, tasks, making = take(out, begun, {"limit?": int}, fitted=True)
     making.check_place()
-    return Planned(job, tasks, begun["files"], making, begun["limit"])
+    return Planned(job, tasks, begun["limit"]), making
 
 
 def _is_finished(out: Path) -> bool:

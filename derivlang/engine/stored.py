@@ -34,9 +34,9 @@ from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
 from derivlang.core.version import __version__
 from derivlang.engine.job import Job, Plan, ShardTask
-from derivlang.engine.plan import stamp_of
-from derivlang.engine.watch import FileStamp
+from derivlang.engine.plan import look_at
 from derivlang.formats.base import GENERATED, NO_FILES, find_format
+from derivlang.formats.inspection import FileStamp
 from derivlang.formats.opening import Piece, check_encoding
 from derivlang.formats.places import located
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
@@ -251,7 +251,7 @@ def _check_parts(job: Job) -> None:
     """Raise DataError if a source that has no files is not the one that was planned."""
     if job.corpus.format == GENERATED:
         for part in job.corpus.parts:
-            if part.path in job.seen and stamp_of(job, part).sha256 != job.seen[part.path].sha256:
+            if part.path in job.seen and look_at(job, part).sha256 != job.seen[part.path].sha256:
                 raise DataError(
                     "the source is not the one that was planned",
                     where=job.corpus.name,

@@ -19,7 +19,7 @@ from derivlang.core.errors import DerivlangError, UsageError, parse_errors
 from derivlang.core.plugins import Registry
 from derivlang.core.schema import Schema
 from derivlang.core.takes import Mode
-from derivlang.formats.opening import WHOLE, Piece, is_utf8, packing_of, suffix_of
+from derivlang.formats.opening import WHOLE, Piece, empty_file, is_utf8, packing_of, suffix_of
 from derivlang.formats.places import size_of
 from derivlang.formats.rows import Rows
 
@@ -48,13 +48,12 @@ class ReadOptions:
 class Look:
     """What the files of a corpus hold.
 
-    schema: the meaning of the columns, if the format fixes it; else it is inferred from `columns` (names and types) and
-    `sample` (the first rows). options: keyword arguments for `read` and `count`. layout: what `write` needs to restore
-    the form of the files. words: how text is split into words. format: another format that reads these files.
+    schema: the meaning of the columns, if the format fixes it; else it is inferred from `sample`, the first rows.
+    options: keyword arguments for `read` and `count`. layout: what `write` needs to restore the form of the files.
+    words: how text is split into words. format: another format that reads these files.
     """
 
     schema: Schema | None = None
-    columns: pa.Schema | None = None
     sample: pa.Table | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     layout: Mapping[str, Any] = field(default_factory=dict)
@@ -76,9 +75,10 @@ class Format:
     `cut(path, size, target, **options)` declares that several tasks may read one large plain file: it returns the bytes
     at which pieces of about `target` bytes begin, the first of them 0. `read` and `count` then take a `piece`, and the
     rows of all pieces are the rows of the file. None: each file is one task. size: returns the bytes that are cut, if
-    they are not the file's. `types(path, *, encoding)` returns the columns of a file and their types, for a format in
-    which the first row does not fix them. `read` then takes `types`, which hold for all files of the source, and
-    `required`, the names of the columns that no row may lack.
+    they are not the file's. content: returns a hash of what is read, for rows that come from no file.
+    `types(path, *, encoding)` returns the columns of a file and their types, for a format in which the first row does
+    not fix them. `read` then takes `types`, which hold for all files of the source, and `required`, the names of the
+    columns that no row may lack.
     """
 
     name: str
@@ -89,6 +89,7 @@ class Format:
     count: Callable[..., tuple[int, int]] | None = None
     cut: Callable[..., list[int]] | None = None
     size: Callable[..., int] | None = None
+    content: Callable[..., str] | None = None
     types: Callable[..., pa.Schema] | None = None
     look: Callable[[Sequence[Path], ReadOptions], Look] | None = None
     recognises: Callable[[Path, ReadOptions], bool] | None = None
@@ -170,8 +171,9 @@ class Format:
         if self.look is not None:
             with parse_errors(str(paths[0]), self.noun, id="format"):
                 return self.look(paths, asked)
-        sample = next((rows.table for rows in self.rows(paths[0], encoding=asked.encoding, limit=SAMPLE)), None)
-        return Look(columns=None if sample is None else sample.schema, sample=sample)
+        for rows in self.rows(paths[0], encoding=asked.encoding, limit=SAMPLE):
+            return Look(sample=rows.table)
+        raise empty_file(paths[0], "row")
 
     @property
     def noun(self) -> str:
@@ -200,9 +202,9 @@ FORMATS: Registry[Format] = Registry(
         "bracketed": "derivlang.formats.bracketed:FORMAT",
     },
 )
-# What the format of a source says whose rows come from no file.
-GENERATED = "generated"
-NO_FILES = ("hub", GENERATED)
+# The formats of sources whose rows come from no file, and the modules of them.
+HUB, GENERATED = "hub", "generated"
+NO_FILES = {HUB: "derivlang.sources.hub", GENERATED: "derivlang.sources.generated.base"}
 format_names = FORMATS.names
 find_format = FORMATS.find
 

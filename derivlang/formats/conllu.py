@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, UInt8, offsets_of, owners, positions
-from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.layers.misc import without_spaces
 from derivlang.core.layers.nodes import NODE_FIELDS, NODES
@@ -37,11 +37,11 @@ from derivlang.formats.lines import (
     columns_of,
     count_lines,
     cut_lines,
-    line_blocks,
     split_columns,
+    text_blocks,
     word_values,
 )
-from derivlang.formats.opening import WHOLE, Piece, open_lines
+from derivlang.formats.opening import WHOLE, Piece, open_lines, whole_lines
 from derivlang.formats.rows import Rows, in_tables
 
 WORD_COLUMNS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -130,18 +130,20 @@ class _Sentence(NamedTuple):
     line: int
     comments: list[str]
     nodes: list[str]
-    numbers: list[int]
+    numbers: Sequence[int]
 
 
 def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[_Sentence]:
     """Yield the sentences with words. Raises DataError conllu-comment."""
     held: list[str] = []  # comments without words so far, with the empty lines behind them
     begin = last = 0
-    for block in line_blocks(open_lines(path, encoding, piece=piece)):
-        held += [""] * (block.numbers[0] - last - 1) if held else []
-        begin, last = begin if held else block.numbers[0], block.numbers[-1]
-        n_comments = next((i for i, line in enumerate(block.lines) if line[0] != "#"), len(block.lines))
-        comments, nodes, numbers = block.lines[:n_comments], block.lines[n_comments:], block.numbers[n_comments:]
+    texts = (lines.decode().replace("\r\n", "\n") for lines in whole_lines(path, encoding, piece))
+    for first, text in text_blocks(texts, piece.line + 1):
+        lines = text.split("\n")
+        held += [""] * (first - last - 1) if held else []
+        begin, last = begin if held else first, first + len(lines) - 1
+        n_comments = next((i for i, line in enumerate(lines) if line[0] != "#"), len(lines))
+        comments, nodes, numbers = lines[:n_comments], lines[n_comments:], range(first + n_comments, last + 1)
         late = next((number for number, line in zip(numbers, nodes, strict=True) if line[0] == "#"), None)
         if late is not None:
             raise DataError(
@@ -159,24 +161,24 @@ def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[_Sentence]:
 def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool, whole: bool) -> Rows:
     lines = list(chain.from_iterable(sentence.nodes for sentence in sentences))
     line_numbers = list(chain.from_iterable(sentence.numbers for sentence in sentences))
-    columns = split_columns(lines, len(NODE_FIELDS))
+    nodes = split_columns("\n".join(lines), len(NODE_FIELDS))
     fix = "write ten columns with single tabs between them, and _ for an empty value"
-    if isinstance(columns, int):
-        actual, where = columns_of(lines[columns]), f"{path}:{line_numbers[columns]}"
+    if isinstance(nodes, int):
+        actual, where = columns_of(lines[nodes]), f"{path}:{line_numbers[nodes]}"
         raise DataError(f"the line has {actual}, expected 10", where=where, fix=fix, id="conllu-columns")
-    if "" in columns[1]:
-        where = f"{path}:{line_numbers[columns[1].index('')]}"
+    if (empty := pc.index(nodes[1], scalar("")).as_py()) >= 0:
+        where = f"{path}:{line_numbers[empty]}"
         raise DataError("the line has an empty FORM", where=where, fix=fix, id="conllu-columns")
     comments = [sentence.comments for sentence in sentences]
     names = [_sent_id(each) for each in comments]
     node_offsets = offsets_of(np.array([len(sentence.nodes) for sentence in sentences]))
     numbers = np.array(line_numbers, np.int32)
-    is_word = np.array([id.isdecimal() for id in columns[0]])
+    ids = nodes[0].to_pylist()
+    is_word = np.array([id.isdecimal() for id in ids])
     offsets = offsets_of(np.add.reduceat(is_word, node_offsets[:-1], dtype=np.int64))
     at = WordLines(path, names, offsets, numbers[is_word])
-    check_ids(at, columns[0], is_word, node_offsets, numbers)
+    check_ids(at, ids, is_word, node_offsets, numbers)
 
-    nodes = [string_array(column) for column in columns]
     words = nodes if is_word.all() else [node.filter(to_arrow(is_word)) for node in nodes]
     values = dict(zip(WORD_COLUMNS, words[1:], strict=True))
     values["head"] = checked_heads(at, values["head"], whole=whole)

@@ -120,7 +120,7 @@ def _names(
 def _table(
     path: Path, names: list[str], numbers: Sequence[int], lines: Sequence[str], quoting: bool | None
 ) -> pa.Table:
-    fields = split_columns(lines, len(names))
+    fields = split_columns("\n".join(lines), len(names))
     if isinstance(fields, int):
         expected = f"{len(names)} ({', '.join(names)})"
         actual = columns_of(lines[fields])
@@ -134,8 +134,8 @@ def _table(
     if quoting is None:
         _check_not_quoted(path, zip(numbers, lines, strict=True))
     if quoting:
-        fields = [_unquoted(column) for column in fields]
-    return pa.Table.from_arrays([string_array(column) for column in fields], names)
+        fields = [string_array(_unquoted(column.to_pylist())) for column in fields]
+    return pa.Table.from_arrays(fields, names)
 
 
 def _check_not_quoted(path: Path, lines: Iterable[tuple[int, str]], *, fewest: int = 3) -> None:

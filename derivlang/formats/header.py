@@ -53,9 +53,7 @@ def look_at_columns(
     # Names that the user does not give come from each file's own header row: its columns may be in another order.
     options = {**({"columns": names} if asked.names else {}), "header": header, **layout}
     sample = next(read(path, encoding=asked.encoding, limit=SAMPLE, **options)).table
-    return Look(
-        columns=sample.schema, sample=sample, options=options, layout={"columns": names, "header": header, **layout}
-    )
+    return Look(sample=sample, options=options, layout={"columns": names, "header": header, **layout})
 
 
 def names_of(path: Path, rows: Sequence[Sequence[str]], asked: ReadOptions) -> tuple[list[str], bool]:

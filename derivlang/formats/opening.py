@@ -18,7 +18,8 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -152,6 +153,11 @@ def unpacked(raw: BinaryIO, path: Path, packing: str) -> BinaryIO:
 
 
 def open_file(path: Path) -> io.BufferedReader:
+    """Open a file as `open_on_disk`, or as it was inspected (inspection.py)."""
+    return OPENER.get()(path)
+
+
+def open_on_disk(path: Path) -> io.BufferedReader:
     """Open a file as a stream of its bytes on disk.
 
     Raises DataError: missing-file, directory, unreadable-file, pointer.
@@ -180,6 +186,9 @@ def open_file(path: Path) -> io.BufferedReader:
             fix="check its permissions",
             id="unreadable-file",
         ) from None
+
+
+OPENER: ContextVar[Callable[[Path], io.BufferedReader]] = ContextVar("opener", default=open_on_disk)
 
 
 def _check_content(path: Path, stream: io.FileIO) -> None:

@@ -1,6 +1,6 @@
 """Parquet files: the columns as they are.
 
-for rows in read("train.parquet"): rows.table.column("text")
+for rows in read(Path("train.parquet")): rows.table.column("text")
 """
 
 from __future__ import annotations
@@ -86,12 +86,6 @@ def _begins(file: pq.ParquetFile) -> list[int]:
     return begins if begins == sorted(begins) else []
 
 
-def schema(path: Path) -> pa.Schema:
-    """Return the names and types of the columns."""
-    with _file(path) as file:
-        return file.schema_arrow
-
-
 @contextmanager
 def _file(path: Path) -> Iterator[pq.ParquetFile]:
     with open_file(path) as stream:
@@ -144,10 +138,9 @@ def _numbers(column: pa.Array, classes: Sequence[str]) -> pa.Array:
 
 
 def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
-    sample = next((rows.table for rows in FORMAT.rows(paths[0], limit=100)), None)
-    columns = schema(paths[0])
-    layout = {"note": columns.metadata[_NOTE.encode()].decode()} if class_names(columns) else {}
-    return Look(columns=columns, sample=sample, layout=layout)
+    sample = next(FORMAT.rows(paths[0], limit=100)).table
+    layout = {"note": sample.schema.metadata[_NOTE.encode()].decode()} if class_names(sample.schema) else {}
+    return Look(sample=sample, layout=layout)
 
 
 FORMAT = Format(

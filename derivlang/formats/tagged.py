@@ -25,27 +25,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import offsets_of
-from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import list_array, scalar, to_arrow, to_numpy
 from derivlang.core.errors import DataError, DerivlangError
 from derivlang.core.messages import warn
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.header import looks_like_header
 from derivlang.formats.lines import (
-    LineBlock,
+    LinesOfText,
     columns_of,
     count_lines,
     cut_lines,
     join_columns,
-    line_blocks,
     split_columns,
+    text_blocks,
     word_values,
 )
-from derivlang.formats.opening import WHOLE, Piece, open_lines, suffix_of
+from derivlang.formats.opening import WHOLE, Piece, open_lines, suffix_of, whole_lines
 from derivlang.formats.rows import Rows, in_tables
-from derivlang.formats.tagged_columns import TAG, WHITE, TaggedColumns, begin, ends_with_tag, is_numbers, is_tag
+from derivlang.formats.tagged_columns import (
+    TAG,
+    WHITE,
+    TaggedColumns,
+    begin,
+    ends_with_tag,
+    is_numbers,
+    is_tag,
+    stripped,
+)
 
-DOCUMENT_MARK = "-DOCSTART-"  # CoNLL 2003: a line that begins so is read as an empty one
 _MOST_WORDS = 2000  # in the first sentence
 _FIX = "write token<TAB>tag, or remove the line"
 _QUOTED, _UNQUOTED = (
@@ -65,50 +73,46 @@ def read(path: Path, *, encoding: str = "utf-8", limit: int | None = None, piece
     """
     columns, sentences_of_piece = _sentences(path, encoding, piece)
     for done, sentences in in_tables(sentences_of_piece, limit, path, "sentence", piece):
-        numbers = list(chain.from_iterable(sentence.numbers for sentence in sentences))
-        words = columns.plain(list(chain.from_iterable(sentence.lines for sentence in sentences)))
-        fields = split_columns(words, max(columns.n, 2), columns.separator)
+        firsts, texts = zip(*sentences, strict=True)
+        offsets = offsets_of(np.array([text.count("\n") + 1 for text in texts]))
+        place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))  # of each word in its sentence
+        numbers = np.repeat(np.array(firsts), np.diff(offsets)) + place
+        text = columns.plain("\n".join(texts))
+        fields = split_columns(text, max(columns.n, 2), columns.separator)
         if isinstance(fields, int):
             expected = str(columns.n) if columns.n > 1 else "2 or more"
-            actual = columns_of(words[fields], columns.separator)
+            actual = columns_of(text.split("\n")[fields], columns.separator)
             raise DataError(
                 f"the line has {actual}, expected {expected}",
                 where=f"{path}:{numbers[fields]}",
                 fix="write token<TAB>tag, as in the first line, and an empty line after each sentence",
                 id="tsv-columns",
             )
-        if columns.first_number is not None:
-            _check_numbers(path, columns.first_number, sentences, fields[0])
         tokens, tags = fields[columns.word], fields[columns.tag]
+        if columns.first_number is not None:
+            _check_numbers(path, fields[0], columns.first_number + place, numbers)
         if columns.prefix:
-            tokens = [token.removeprefix(columns.prefix) for token in tokens]
+            tokens = pc.replace_substring_regex(tokens, f"^{columns.prefix}", "")
         quoted = f"the token {_QUOTED} is a quotation mark as pandas writes it"
         for error, wrong, values in (
             (DataError("the token is empty", fix=_FIX, id="empty-token"), "", tokens),
             (DataError("the tag is empty", fix=_FIX, id="empty-tag"), "", tags),
             (DataError(quoted, fix=_UNQUOTED, id="tsv-quoting"), _QUOTED, tokens),
         ):
-            if wrong in values:
-                error.where = f"{path}:{numbers[values.index(wrong)]}"
+            if (at := pc.index(values, scalar(wrong)).as_py()) >= 0:
+                error.where = f"{path}:{numbers[at]}"
                 raise error
-        for number, tag in zip(numbers, tags, strict=True):
+        for tag in pc.unique(tags).to_pylist():
             if tag != tag.strip():  # it would be a class of its own beside the tag without
                 raise DataError(
                     f"the tag {tag!r} begins or ends with white space",
-                    where=f"{path}:{number}",
+                    where=f"{path}:{numbers[pc.index(tags, scalar(tag)).as_py()]}",
                     fix="remove the white space",
                     id="tag-space",
                 )
-        offsets = offsets_of(np.array([len(sentence.lines) for sentence in sentences]))
-        table = pa.table(
-            {
-                "tokens": list_array(offsets, string_array(tokens)),
-                "ner_tags": list_array(offsets, string_array(tags)),
-            }
-        )
-        lines_of = np.array(numbers, np.int32)
-        starts = lines_of[offsets[:-1]].astype(np.int64)
-        yield Rows.of_documents(path, table, starts, done, list_array(offsets, to_arrow(lines_of)))
+        table = pa.table({"tokens": list_array(offsets, tokens), "ner_tags": list_array(offsets, tags)})
+        lines_of = list_array(offsets, to_arrow(numbers.astype(np.int32)))
+        yield Rows.of_documents(path, table, np.array(firsts, np.int64), done, lines_of)
 
 
 def write(
@@ -152,12 +156,9 @@ def count(path: Path, encoding: str = "utf-8", *, piece: Piece = WHOLE) -> tuple
     return sum(1 for _ in _sentences(path, encoding, piece)[1]), lines
 
 
-def _check_numbers(path: Path, first: int, sentences: Sequence[LineBlock], given: Sequence[str]) -> None:
+def _check_numbers(path: Path, given: pa.Array, expected: np.ndarray, lines: np.ndarray) -> None:
     """Raise DataError word-numbers for the first number of a word that is not the next one. given: of all words."""
-    counted = [str(first + at) for at in range(max(len(sentence.lines) for sentence in sentences))]
-    expected = chain.from_iterable(counted[: len(sentence.lines)] for sentence in sentences)
-    lines = chain.from_iterable(sentence.numbers for sentence in sentences)
-    for line, number, next_one in zip(lines, given, expected, strict=True):
+    for line, number, next_one in zip(lines.tolist(), given.to_pylist(), map(str, expected.tolist()), strict=True):
         if number != next_one:
             raise DataError(
                 f"the first column counts the words of each sentence, but holds {number!r} here, not {next_one}",
@@ -167,12 +168,12 @@ def _check_numbers(path: Path, first: int, sentences: Sequence[LineBlock], given
             )
 
 
-def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[LineBlock]) -> None:
+def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[LinesOfText]) -> None:
     """Raise DataError conll-2012 or word-numbers if it is open which column holds the words; tsv-header.
 
     A header line has no tag, although all other lines have one. head: the first blocks.
     """
-    lines = [(number, line) for block in head for number, line in zip(*block, strict=True) if line[0] != "#"]
+    lines = [one for first, text in head for one in enumerate(text.split("\n"), first) if one[1][0] != "#"]
     rows = [columns.split(line) for _, line in lines]
     if rows and len(rows[0]) > 10 and rows[0][1].isdecimal() and rows[0][2] == "0" and "*" in rows[0][5]:
         raise DataError(
@@ -202,29 +203,29 @@ def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[LineBlock]
         )
 
 
-def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[TaggedColumns, Iterator[LineBlock]]:
+def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[TaggedColumns, Iterator[LinesOfText]]:
     """Return the columns of a file, and the sentences of a piece of it, without comments.
 
     Raises DataError: conll-2012, word-numbers, tsv-header.
     """
-    blocks = line_blocks(_lines(path, encoding))
+    blocks = _blocks(path, encoding)
     columns, head = begin(blocks)
     _check_columns(path, columns, head)
-    blocks = chain(head, blocks) if piece == WHOLE else line_blocks(_lines(path, encoding, piece))
+    blocks = chain(head, blocks) if piece == WHOLE else _blocks(path, encoding, piece)
     return columns, columns.without_comments(blocks)
 
 
-def _lines(path: Path, encoding: str, piece: Piece = WHOLE) -> Iterator[tuple[int, str]]:
-    for number, line in open_lines(path, encoding, piece=piece):
-        words = line.rstrip(WHITE)
-        if "\r" in words:
+def _blocks(path: Path, encoding: str, piece: Piece = WHOLE) -> Iterator[LinesOfText]:
+    blocks = (stripped(lines.decode()) for lines in whole_lines(path, encoding, piece))
+    for number, text in text_blocks(blocks, piece.line + 1):
+        if "\r" in text:
             raise DataError(
                 "the line has carriage returns inside, as line ends of an old Mac",
-                where=f"{path}:{number}",
+                where=f"{path}:{number + text[: text.index(chr(13))].count(chr(10))}",
                 fix="end each line with a line feed",
                 id="tsv-columns",
             )
-        yield number, "" if line.startswith(DOCUMENT_MARK) else words
+        yield number, text
 
 
 def _recognises(path: Path, asked: ReadOptions) -> bool:

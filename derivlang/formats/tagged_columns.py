@@ -14,10 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from derivlang.formats.lines import LineBlock
+from derivlang.formats.lines import LinesOfText
 
 LINES_LOOKED_AT = 100
 WHITE = " \t\r\v\f"  # at the end of a line it means nothing
+_WHITE_ENDS = re.compile(rf"(?<![{WHITE}])[{WHITE}]+$", re.MULTILINE)  # found at its first character only
+_MARK = re.compile("^-DOCSTART-.*$", re.MULTILINE)  # CoNLL 2003: a line that begins so is read as an empty one
 TAG = re.compile(r"O|[BIESLUMW]-.+")
 LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}:")
 _ANY_TAG = re.compile(r"O|[BIESLUMW]([-_].+)?", re.IGNORECASE)
@@ -62,24 +64,21 @@ class TaggedColumns:
         read = f"words are read from column {self.word + 1}, and tags from column {tag + 1}"
         return f"{read}; left out: {' and '.join(parts)}" if parts else ""
 
-    def plain(self, lines: list[str]) -> list[str]:
+    def plain(self, text: str) -> str:
         """Return lines with one separator between two columns: several spaces count as one."""
-        if self.separator == "\t" or "  " not in "\n".join(lines):
-            return lines
-        return [_SPACES.sub(" ", line) for line in lines]
+        return _SPACES.sub(" ", text) if self.separator == " " and "  " in text else text
 
     def split(self, line: str) -> list[str]:
         """Return the fields of a line."""
-        return self.plain([line])[0].split(self.separator)
+        return self.plain(line).split(self.separator)
 
-    def without_comments(self, blocks: Iterable[LineBlock]) -> Iterator[LineBlock]:
+    def without_comments(self, blocks: Iterable[LinesOfText]) -> Iterator[LinesOfText]:
         """Yield the lines of each sentence without the comments before it; blocks of comments are left out."""
-        for block in blocks:
-            comments = 0
-            while comments < len(block.lines) and self.is_comment(block.lines[comments]):
-                comments += 1
-            if comments < len(block.lines):
-                yield LineBlock(block.numbers[comments:], block.lines[comments:]) if comments else block
+        for number, text in blocks:
+            while text[:1] == "#" and self.is_comment(text.partition("\n")[0]):
+                number, text = number + 1, text.partition("\n")[2]
+            if text:
+                yield number, text
 
     def is_comment(self, line: str) -> bool:
         """Return whether a line that stands before the first word of a sentence is a comment, and not a word.
@@ -102,19 +101,24 @@ class TaggedColumns:
         return line[1:2] == " " or (" " in line and not tag)
 
 
-def begin(blocks: Iterator[LineBlock]) -> tuple[TaggedColumns, list[LineBlock]]:
+def stripped(lines: str) -> str:
+    """Return lines without white space at their ends, and without marks of documents."""
+    return _MARK.sub("", _WHITE_ENDS.sub("", lines))
+
+
+def begin(blocks: Iterator[LinesOfText]) -> tuple[TaggedColumns, list[LinesOfText]]:
     """Return the columns of a file as its first blocks show them, and these blocks.
 
     The first line that does not begin with `#`, or else the first that ends with a tag, decides their number.
     """
-    held: list[LineBlock] = []
+    held: list[LinesOfText] = []
     first = ""
     for block in blocks:
         held.append(block)
-        first = first or next((line for line in block.lines if line[0] != "#"), "")
+        first = first or next((line for line in block[1].split("\n") if line[0] != "#"), "")
         if first and len(held) >= LINES_LOOKED_AT:
             break
-    first = first or next((line for block in held for line in block.lines if ends_with_tag(line)), "")
+    first = first or next((line for _, text in held for line in text.split("\n") if ends_with_tag(line)), "")
     return _columns(first, held), held
 
 
@@ -137,22 +141,26 @@ def separator_of(line: str) -> str:
     return "\t" if "\t" in line else " "
 
 
-def _columns(first: str, blocks: Sequence[LineBlock]) -> TaggedColumns:
+def _columns(first: str, blocks: Sequence[LinesOfText]) -> TaggedColumns:
     """Return the columns of some sentences. first: the line that decides their number."""
     columns = TaggedColumns(separator_of(first), 1)
     n = len(columns.split(first))
-    sentences = [[row for row in map(columns.split, block.lines) if row[0][:1] != "#"] for block in blocks]
+    sentences = [[row for row in map(columns.split, text.split("\n")) if row[0][:1] != "#"] for _, text in blocks]
     first_number = _first_number([[row[0] for row in rows] for rows in sentences if rows]) if n > 2 else None
     rows = [row for row in chain.from_iterable(sentences) if len(row) == n]
     kinds = "".join(_kind([row[at] for row in rows]) for at in range(n))
     kinds = ("." if first_number is None else "#") + kinds[1:]
     word, tag = next((word, tag) for shape, word, tag in _SHAPES if shape.fullmatch(kinds))
     columns = replace(columns, n=n, word=word, tag=tag, first_number=first_number)
-    lines = islice(chain.from_iterable(block.lines for block in columns.without_comments(blocks)), LINES_LOOKED_AT)
+    lines = islice(
+        chain.from_iterable(text.split("\n") for _, text in columns.without_comments(blocks)), LINES_LOOKED_AT
+    )
     words = [row[word] for row in map(columns.split, lines) if len(row) > word]
     match = LANGUAGE_PREFIX.match(words[0]) if words else None
     prefix = match[0] if match and all(one.startswith(match[0]) for one in words) else ""
-    return replace(columns, prefix=prefix, has_comments=any(columns.is_comment(block.lines[0]) for block in blocks))
+    return replace(
+        columns, prefix=prefix, has_comments=any(columns.is_comment(text.partition("\n")[0]) for _, text in blocks)
+    )
 
 
 def _first_number(sentences: Sequence[Sequence[str]]) -> int | None:

@@ -28,7 +28,8 @@ from derivlang.core.messages import warn
 from derivlang.core.policies import warn_of_unused
 from derivlang.core.seal import sealed
 from derivlang.core.version import __version__
-from derivlang.engine.job import Job, count_vocabulary
+from derivlang.engine.build import vocabulary_of
+from derivlang.engine.job import Job
 from derivlang.engine.plan import look, make_plan, source_files
 from derivlang.formats.dictionary import Dictionary, Format, fits, format_of, read_dictionary, written
 from derivlang.formats.opening import check_encoding
@@ -102,14 +103,13 @@ def _make(
         warn(f"there is no train split: the dictionary is made from {split}")
     job = replace(job, seen=look(job, [split]))
     refuse_source(options.out, job.seen, "a dictionary")
-    tasks = make_plan(job, splits=[split])[split]
-    types, counts = count_vocabulary(job, tasks)
+    types, counts = vocabulary_of(job, split)
     lexicon = pipeline.fit(types, counts, saved=saved, where=str(options.lexicon or "--lexicon"))
     if options.level == "token":
         assert options.tokenizer is not None
         entries = token_entries(Path(options.tokenizer), types, counts, pipeline)
     elif any(transform.has_forms for transform in pipeline.transforms):
-        entries = entries_by_place(job, tasks, lexicon, types, counts)
+        entries = entries_by_place(job, make_plan(job, splits=[split])[split], lexicon, types, counts)
     else:
         entries = word_entries(types, counts, lexicon)
     if not len(entries):

@@ -21,8 +21,9 @@ from derivlang.core.errors import StoreError, parse_errors
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
-from derivlang.engine.job import Job, count_vocabulary
-from derivlang.engine.plan import look, make_plan, source_files, total_size
+from derivlang.engine.build import vocabulary_of
+from derivlang.engine.job import Job
+from derivlang.engine.plan import look, source_files
 from derivlang.engine.vocabulary import TypeCounts
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
@@ -122,7 +123,10 @@ def train(
     reading = corpus.reading(request.encoding)
 
     def write(folder: Path) -> dict[str, Any]:
-        every = [_counted(one) if derived is None else derived.count(request, split) for one in (job, *others)]
+        every = [
+            vocabulary_of(one, one.corpus.splits[0]) if derived is None else derived.count(request, split)
+            for one in (job, *others)
+        ]
         types, counts = smoothed(every, options.smoothing)
         bpe = train_bpe(types, counts, options.vocab_size, options.min_frequency)
         tokenizer = Tokenizer(bpe)
@@ -184,15 +188,6 @@ def _told(job: Job) -> dict[str, Any]:
         "words": corpus.word_rule,
         "files": corpus.options.get("files") or source_files(job, [split]),
     }
-
-
-def _counted(job: Job) -> tuple[pa.Array, Int64]:
-    """Return the word types of a text, and how often each occurs."""
-    split = job.corpus.splits[0]
-    with stage("planning"):
-        tasks = make_plan(job, splits=[split])[split]
-    with stage("counting words", total=total_size(tasks)):
-        return count_vocabulary(job, tasks)
 
 
 def save_words(path: Path, types: pa.Array, counts: Int64) -> None:

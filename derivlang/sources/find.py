@@ -28,6 +28,7 @@ from derivlang.core.settings import typed
 from derivlang.formats.base import ReadOptions, candidates, find_format, format_of
 from derivlang.formats.contents import check_contents
 from derivlang.formats.header import check_delimiter
+from derivlang.formats.inspection import inspecting
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.places import PathLike, is_remote, located
 from derivlang.formats.spec_paths import files_of
@@ -44,6 +45,7 @@ _UD_FILE = re.compile(r"([a-z]{2,3})_[a-z]+-ud-[a-z]+\.conllu")
 _FEW = 100  # rows that are looked at first: most often they settle what a column holds
 
 
+@inspecting()
 def find(request: SourceRequest) -> Corpus:
     """Return the corpus. DataError or UsageError says what is missing and where to put it."""
     with parse_errors(request.source, "source", id="source"):
@@ -184,10 +186,10 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
     if schema is not None:
         request.refuse(f"a {format.noun} has no columns to choose")
     else:
-        assert look.columns is not None
+        assert look.sample is not None
         found = types_of_files(find_format(look.format or format.name), parts, request.encoding, look.options)
-        types = unify(found or {parts[0]: look.columns})
-        sample = look.sample and bring(look.sample, types, lambda row: str(files[0]), optional=types.names)
+        types = unify(found or {parts[0]: look.sample.schema})
+        sample = bring(look.sample, types, lambda row: str(files[0]), optional=types.names)
         schema, objects = infer(
             types, sample,
             where=str(files[0]), words=request.word_column, texts=request.text_column, labels=request.label_column,

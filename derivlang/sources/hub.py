@@ -26,6 +26,7 @@ from derivlang.core.columns import bring
 from derivlang.core.errors import DataError, parse_errors, reason
 from derivlang.core.names import split_name
 from derivlang.core.schema import TEXT
+from derivlang.formats.base import HUB, Format
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.infer import infer, unify
@@ -104,18 +105,18 @@ def _parts(splits: Iterable[str], dataset: str, config: str, revision: str | Non
     return tuple(CorpusFile(split_name(split), Path(f"{name}|{config}|{split}"), split) for split in splits)
 
 
-def read_hub(part: CorpusFile, limit: int | None, sha256: str | None = None) -> Iterator[Rows]:
-    """Yield the first `limit` rows of a split that `find_hub` found.
+def _read(path: Path, *, limit: int | None = None, sha256: str | None = None, **options: Any) -> Iterator[Rows]:
+    """Yield the first `limit` rows of a split that `find_hub` found. options: of the files of a copy, not of its rows.
 
-    sha256: the `content_hash` of the split; other rows are not checked. DataError if the rows cannot be loaded, or are
+    sha256: the `_content` of the split; other rows are not checked. DataError if the rows cannot be loaded, or are
     others.
     """
-    rows = _load_split(part)
-    with _hub_errors(_where(part)):
+    rows = _load_split(path)
+    with _hub_errors(_where(path)):
         if sha256 is not None and _hash(rows) != sha256:
             raise DataError(
                 "the set changed while it was read",
-                where=_where(part),
+                where=_where(path),
                 fix="run the same command again (make, parse: with --force)",
                 id="source-changed",
             )
@@ -124,29 +125,29 @@ def read_hub(part: CorpusFile, limit: int | None, sha256: str | None = None) -> 
         for start in range(0, total, ROWS_PER_TABLE):
             stop = min(start + ROWS_PER_TABLE, total)
             table: pa.Table = rows[start:stop]
-            yield Rows(part.path, table, np.zeros(stop - start, np.int64), np.arange(start, stop), first_row=start)
+            yield Rows(path, table, np.zeros(stop - start, np.int64), np.arange(start, stop), first_row=start)
 
 
-def content_hash(part: CorpusFile) -> str:
+def _content(path: Path, **options: Any) -> str:
     """Return the SHA-256 of a split's columns and rows. A set of the hub may change under its name.
 
     DataError if they cannot be loaded.
     """
-    rows = _load_split(part)
-    with _hub_errors(_where(part)):
+    rows = _load_split(path)
+    with _hub_errors(_where(path)):
         return _hash(rows)
 
 
-def _load_split(part: CorpusFile) -> Any:
-    name, config, split = str(part.path).split("|")
+def _load_split(path: Path) -> Any:
+    name, config, split = str(path).split("|")
     dataset, _, revision = name.partition("@")
-    with _hub_errors(_where(part)):
+    with _hub_errors(_where(path)):
         return _load(dataset, config, revision)[0][split]
 
 
-def _where(part: CorpusFile) -> str:
+def _where(path: Path) -> str:
     """Return the name of a set: `hub:dataset/configuration`."""
-    name, config, _ = str(part.path).split("|")
+    name, config, _ = str(path).split("|")
     return f"hub:{'/'.join(filter(None, (name.partition('@')[0], config)))}"
 
 
@@ -246,3 +247,6 @@ def _lines(rows: Any, where: str) -> Iterator[str]:
 def _cache() -> Path:
     home = os.environ.get("HF_HOME") or os.path.join(os.path.expanduser("~"), ".cache", "huggingface")  # noqa: PTH111, PTH118
     return Path(home) / "derivlang"
+
+
+FORMAT = Format(name=HUB, what="set of the hub", read=_read, content=_content, binary=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import chain
 from typing import Any
 
@@ -20,7 +21,7 @@ from derivlang.core.from_table import Splits, from_table, joined, to_batch
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.schema import Schema, answered_side, left_out
-from derivlang.formats.base import GENERATED, Format, find_format
+from derivlang.formats.base import NO_FILES, Format, find_format
 from derivlang.formats.objects import opened
 from derivlang.formats.opening import WHOLE, Piece
 from derivlang.formats.pieces import Splitting
@@ -166,18 +167,12 @@ def _typed(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None, p
     A column or key of values may be missing, and is null then; words, texts and labels may not.
     """
     optional = {field.input for field in corpus.schema.fields if field.kind == "value"}
-    if corpus.format == "hub":
-        from derivlang.sources.hub import read_hub
-
-        found = read_hub(part, limit, corpus.options.get("sha256"))
-    else:
-        format, options = _format(corpus), _options(corpus)
-        if format.types is not None:
-            given = set() if corpus.types is None else {*corpus.columns} & {*corpus.types.names}
-            required = frozenset(given - optional)
-            options = {**options, "types": corpus.types, "required": required}
-        found = format.rows(part.path, encoding=encoding, limit=limit, piece=piece, options=options)
-    for rows in found:
+    format, options = format_of(corpus), options_of(corpus)
+    if format.types is not None:
+        given = set() if corpus.types is None else {*corpus.columns} & {*corpus.types.names}
+        required = frozenset(given - optional)
+        options = {**options, "types": corpus.types, "required": required}
+    for rows in format.rows(part.path, encoding=encoding, limit=limit, piece=piece, options=options):
         table = rows.table if corpus.types is None else bring(rows.table, corpus.types, rows.where, optional=optional)
         yield rows if table is rows.table else replace(rows, table=table)
 
@@ -199,46 +194,32 @@ def _of_language(rows: Rows, corpus: Corpus, done: int, limit: int | None) -> Ro
     return Rows(rows.path, table, lines[:n_rows], np.arange(done, done + n_rows))
 
 
-def count_documents(corpus: Corpus, part: CorpusFile, piece: Piece, encoding: str) -> tuple[int, int]:
-    """Return the number of documents and of lines in a piece of a file.
+def count_documents(corpus: Corpus, span: FileSpan, encoding: str) -> tuple[int, int]:
+    """Return the number of documents and of lines of a file or of a piece of it, which is read.
 
     A document is a non-empty line of running text, a paragraph of a SQuAD file, and a row of any other file.
     """
     if corpus.format == "derived":
         return 0, 0  # a derived set has document numbers of its own
-    documents = lines = 0
-    if corpus.format != "hub":
-        format = _format(corpus)
-        documents, lines = format.documents(part.path, encoding, piece=piece, options=_options(corpus))
-    if corpus.format == "hub" or corpus.aliases:  # the rows may be of several languages
+    documents, lines = format_of(corpus).documents(
+        span.part.path, encoding, piece=span.piece, options=options_of(corpus)
+    )
+    if corpus.aliases:  # the rows may be of several languages
         documents = 0
-        for rows in tables(corpus, part, encoding=encoding, piece=piece):
+        for rows in tables(corpus, span.part, encoding=encoding, piece=span.piece):
             documents = int(rows.documents[-1]) + 1
     return documents, lines
 
 
-def pieces(corpus: Corpus, part: CorpusFile, encoding: str, target: int) -> list[Piece]:
-    """Return the pieces of a file, of about `target` bytes, if its format says where it may be cut; else one piece."""
-    if corpus.format in ("derived", "hub"):
-        return [WHOLE]
-    return _format(corpus).pieces(part.path, target, encoding, _options(corpus))
-
-
-def is_cut(corpus: Corpus, part: CorpusFile, encoding: str) -> bool:
-    """Return whether a file is cut if it is large and its rows are small."""
-    return corpus.format not in ("derived", "hub") and _format(corpus).is_cut(part.path, encoding)
-
-
-def _format(corpus: Corpus) -> Format:
-    """Return the format of the files of a corpus, or of what a generator makes."""
-    if corpus.format != GENERATED:
+def format_of(corpus: Corpus) -> Format:
+    """Return the format of the files of a corpus that is not derived, or of rows that come from no file."""
+    if corpus.has_files:
         return find_format(corpus.format)
-    from derivlang.sources.generated.base import FORMAT  # imported late: few sources are generated
+    format: Format = import_module(NO_FILES[corpus.format]).FORMAT  # imported late: few sources have no files
+    return format
 
-    return FORMAT
 
-
-def _options(corpus: Corpus) -> dict[str, Any]:
+def options_of(corpus: Corpus) -> dict[str, Any]:
     """Return the options with which the format of a corpus reads, cuts and counts its files."""
     return {"raw": corpus.is_raw and corpus.words != "space"} if corpus.schema.running else corpus.options
 

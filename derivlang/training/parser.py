@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from derivlang.core.dependencies import require
 from derivlang.core.errors import DataError, StoreError, UsageError, parse_errors
-from derivlang.engine.watch import FileStamp, unchanged
+from derivlang.formats.inspection import FileStamp, unchanged
 from derivlang.formats.progress import stage
 from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.inference import Network

@@ -95,7 +95,6 @@ def corpus(folder: Path, name: str, data: bytes, **options: object) -> str | Non
     from derivlang.core.from_table import from_table
     from derivlang.core.lexicon import Lexicon
     from derivlang.core.to_table import to_table
-    from derivlang.formats.opening import WHOLE
     from derivlang.sources.corpus import FileSpan
     from derivlang.sources.read import Reading, batches, count_documents
 
@@ -111,7 +110,7 @@ def corpus(folder: Path, name: str, data: bytes, **options: object) -> str | Non
                 made = pipeline.derive(batch, lexicon)
                 rows = to_table(made.source, made.derived, made.order, found.schema, lexicon, has_order=True)
                 from_table(pa.table(rows), found.schema, lexicon)
-        count_documents(found, part, WHOLE, "utf-8")
+        count_documents(found, FileSpan(part), "utf-8")
     return None
 
 
@@ -352,7 +351,7 @@ def _(folder: Path, data: bytes) -> str | None:
 
     out = with_file(folder, f"data/{_shard().name}", data)
     forge(out)
-    with patch("derivlang.engine.watch._TICK", 0):  # do not wait until the clock of the file system moves
+    with patch("derivlang.formats.inspection._TICK", 0):  # do not wait until the clock of the file system moves
         make(Pipeline.parse("inv"), SourceRequest(str(out)), MakeOptions(folder / "again"))
     return None
 

@@ -133,10 +133,10 @@ class Made:
         return Draws(f"{self.stream} {split}")
 
 
-def content_hash(part: CorpusFile, made: Made) -> str:
+def _content(path: Path, *, made: Made) -> str:
     """Return a hash of what decides the rows of a split: parameters, rule and seed, number of rows, content."""
-    split = part.split
-    return sha256(repr((made.stream, part.path.name, split, made.rows[split], made.content)).encode()).hexdigest()
+    split = _split(path)
+    return sha256(repr((made.stream, path.name, split, made.rows[split], made.content)).encode()).hexdigest()
 
 
 def rows_of(n: int) -> dict[str, int]:
@@ -197,9 +197,9 @@ def _read(path: Path, *, limit: int | None = None, piece: Piece = WHOLE, made: M
         yield Rows(path, table, np.zeros(len(some), np.int64), some - rows.start, first_row=int(some[0]))
 
 
-# Not in the registry of formats: no file has it.
 FORMAT = Format(
-    name=GENERATED, what="generated source", read=_read, count=_count, cut=_cut, size=_size, binary=True
+    name=GENERATED, what="generated source", read=_read, count=_count, cut=_cut, size=_size, content=_content,
+    binary=True,
 )  # fmt: skip
 
 
