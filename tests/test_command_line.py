@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from derivlang.cli.main import COMMANDS, main
-from derivlang.cli.types import SpecOption, WholeNumber
+from derivlang.cli.types import SpecOption, Value
 from derivlang.commands.folders import default_folder
 from tests import commands
 from tests.commands import forked, run
@@ -72,14 +72,19 @@ def sample(parameter: click.Parameter) -> str:
         return "trans,inv"
     if isinstance(parameter.type, click.Choice):
         return str(parameter.type.choices[0])
-    return "1" if isinstance(parameter.type, WholeNumber) else "no-such-thing"
+    return "1" if is_number(parameter) else "no-such-thing"
+
+
+def is_number(parameter: click.Parameter) -> bool:
+    """Whether a parameter is a whole number."""
+    return isinstance(parameter.type, Value) and parameter.type.one.item is int
 
 
 def cases() -> Iterator[object]:
     for words, command in EVERY:
         for parameter in command.params:
             values: tuple[str, ...] = ()
-            if isinstance(parameter.type, (WholeNumber, click.types.IntParamType)):
+            if is_number(parameter):
                 values = NUMBERS
             elif takes_path(parameter):
                 values = PATHS

@@ -23,10 +23,10 @@ from click.core import ParameterSource
 from derivlang.cli.messages import echo
 from derivlang.cli.options import AS_JSON, Bar
 from derivlang.cli.options import as_json as as_json
-from derivlang.cli.types import NAMED, DependentOption, LocalPath, PlacePath, SpecOption, WholeNumber, completes
+from derivlang.cli.types import NAMED, DependentOption, LocalPath, PlacePath, SpecOption, Value, completes
 from derivlang.commands.command import Command
-from derivlang.core.settings import MAXIMUM, Declared, declared
 from derivlang.core.settings import OPTIONS as OPTIONS
+from derivlang.core.settings import Declared, declared
 
 
 def option_of(one: Declared, *, completed: bool = True) -> DependentOption:
@@ -77,12 +77,10 @@ def type_of(one: Declared) -> Any:
     """Return the click type of a setting; for a tuple, the type of each value."""
     if one.choices:
         return click.Choice(one.choices)
-    if one.kind is int:
-        return WholeNumber(int(one.minimum or 0), int(MAXIMUM if one.maximum is None else one.maximum))
     if one.is_path:
         kind = LocalPath if one.place is None else PlacePath
         return kind(file=one.file or one.either, folder=not one.file, writes=one.writes)
-    return one.item
+    return Value(one)
 
 
 _ALL = "derivlang.help-all"  # in a context's `meta`: whether all options are shown

@@ -19,7 +19,7 @@ from derivlang.cli.messages import message_options
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
 from derivlang.core.names import check_no_secrets, is_url
-from derivlang.core.settings import wrong_path
+from derivlang.core.settings import Declared, wrong_path
 from derivlang.formats.places import is_remote, located
 
 
@@ -68,28 +68,19 @@ class DependentOption(click.Option):
         return super().handle_parse_result(ctx, opts, args)
 
 
+_NAMES = {int: "integer", float: "float", str: "text"}  # as help shows them
 _LONGEST = 40  # maximum number of characters of a value that a message quotes
 
 
-class WholeNumber(click.ParamType):  # type: ignore[type-arg]
-    """A whole number from `least` to `most`, both included."""
+class Value(click.ParamType):  # type: ignore[type-arg]
+    """A value of a setting that is neither a path nor a choice; `Settings` checks its bounds."""
 
-    name = "integer"
+    def __init__(self, one: Declared):
+        self.one, self.name = one, _NAMES[one.item]
 
-    def __init__(self, least: int = 0, most: int = 2**31 - 1):
-        self.least, self.most = least, most
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number. Raise UsageError for any other text and for a number out of bounds."""
-        try:
-            number = int(value)
-        except ValueError:
-            raise _wrong(f"must be a whole number, got {_quoted(value)}", param) from None
-        if number < self.least:
-            raise _wrong(f"must be at least {self.least:,}, got {_shortened(value)}", param)
-        if number > self.most:
-            raise _wrong(f"must be at most {self.most:,}, got {_shortened(value)}", param)
-        return number
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value of a text. Raise UsageError for another text."""
+        return self.one.read(value) if isinstance(value, str) else value
 
 
 class LocalPath(click.Path):
@@ -248,10 +239,6 @@ def check_arguments(arguments: Sequence[str]) -> None:
                 os.fsencode(argument).decode()
                 what = f"Python does not read the argument {_quoted(argument)} as UTF-8; set PYTHONUTF8=1"
             raise click.UsageError(what) from None
-
-
-def _wrong(what: str, parameter: click.Parameter | None) -> UsageError:
-    return UsageError(what, where=parameter.opts[0] if parameter is not None else None, id="bad-value")
 
 
 def _quoted(value: Any) -> str:
