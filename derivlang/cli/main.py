@@ -113,7 +113,7 @@ def reported(*, continues: bool) -> Iterator[None]:
     A request to end (SIGTERM: a cluster's, or a study's to its cells) is heeded as Ctrl-C, with all left in order.
     continues: whether the same command goes on after an interruption.
     """
-    before = signal.signal(signal.SIGTERM, _interrupt) if current_thread() is main_thread() else None
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if current_thread() is main_thread() else None
     open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):  # where it is not UTF-8, a letter that it lacks is escaped
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -150,10 +150,6 @@ def reported(*, continues: bool) -> Iterator[None]:
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(number: int, frame: Any) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _fail(error: DerivlangError) -> NoReturn:

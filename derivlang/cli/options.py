@@ -94,11 +94,6 @@ def as_json() -> bool:
     return bool(click.get_current_context().params[AS_JSON])
 
 
-def was_found() -> bool:
-    """Return whether the running command has found its result complete."""
-    return _FOUND in click.get_current_context().meta
-
-
 def to_stdout(asked: Any) -> bool:
     """Return whether a command writes its file to standard output."""
     return asked.out is None or asked.out == STDOUT
@@ -129,7 +124,7 @@ def show_set(asked: Any, made: DerivedSet) -> None:
         entities = "entity was" if entry["entities"] == 1 else "entities were"
         echo(f"{name}: {entry['broken_percent']} % of {entry['entities']:,} {entities} split by the reordering")
     speed = f"  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} tokens per second"
-    if was_found() or asked.given == {"place"}:  # of `finish`, which has made nothing
+    if _FOUND in click.get_current_context().meta or asked.given == {"place"}:  # of `finish`, which has made nothing
         speed = ""
     echo(f"{result['out']}{os.sep}{speed}")
 

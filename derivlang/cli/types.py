@@ -33,11 +33,6 @@ class DependentOption(click.Option):
         super().__init__(*args, **options)
         self.needs, self.commas = needs, commas
 
-    @property
-    def long_name(self) -> str:
-        """The name for messages: `--t` of `--t` and `-t`."""
-        return next(name for name in self.opts if name.startswith("--"))
-
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         """Let the parser collect all values that are typed: click's keeps only the last one."""
         several, self.multiple = self.multiple, True
@@ -56,7 +51,8 @@ class DependentOption(click.Option):
             return ",".join(values)
         if len(set(values) if self.is_flag else values) > 1:
             told = "both on and off" if self.is_flag else f"{len(values)} times: {', '.join(map(repr, values))}"
-            raise UsageError(f"is given {told}", where=self.long_name, fix="give it once", id="given-twice")
+            name = next(name for name in self.opts if name.startswith("--"))  # `--t` of `--t` and `-t`
+            raise UsageError(f"is given {told}", where=name, fix="give it once", id="given-twice")
         return values[-1]
 
     def handle_parse_result(

@@ -14,7 +14,6 @@ A name with `/`, such as "../other/RUN", and `hub:NAME` are not cells. A level s
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,10 +45,6 @@ class Grid:
     axes: tuple[Axis, ...]
     cell: Mapping[str, Any]
     evaluate: Mapping[str, Any]
-
-    @property
-    def n_cells(self) -> int:
-        return math.prod(map(len, self.axes))
 
     @property
     def factors(self) -> dict[str, list[Level]]:

@@ -16,6 +16,7 @@ unless it is asked for. A cell may begin from the run of another cell (`cells.py
 from __future__ import annotations
 
 import fnmatch
+import math
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -149,7 +150,7 @@ class _Reader:
             if name not in names:
                 raise unknown("grid", name, names, where=self.place, id="unknown-published")
         chosen = [grid for grid in every if not grid.name or grid.name in grids]
-        if (n := sum(grid.n_cells for grid in chosen)) > MAXIMUM:
+        if (n := sum(math.prod(map(len, grid.axes)) for grid in chosen)) > MAXIMUM:
             fix = "split it into several studies"
             raise UsageError(f"the study has {n:,} cells, more than {MAXIMUM:,}", where=self.place, fix=fix, id="study")
         cells = [cell for grid in chosen for cell in cells_of(grid, shared, PRETRAIN.options, self.place)]
