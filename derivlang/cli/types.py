@@ -69,7 +69,7 @@ _LONGEST = 40  # maximum number of characters of a value that a message quotes
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]
-    """A value of a declared setting that is no path and no choice; `Settings` looks at its bounds."""
+    """A value of a setting that is neither a path nor a choice; `Settings` checks its bounds."""
 
     def __init__(self, one: Declared):
         self.one, self.name = one, _NAMES[one.item]
