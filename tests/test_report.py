@@ -230,6 +230,15 @@ def test_a_report_of_runs_without_an_evaluation_has_their_losses(tmp_path: Path)
     assert "training" not in set(derivlang.scores(*sorted(tmp_path.glob("*[12]")), tmp_path / "evaluated")["task"])
 
 
+def test_contrasts_of_other_test_sets_are_named(scores: pd.DataFrame) -> None:
+    changed = scores.copy()
+    changed.loc[(changed["factor.t"] == "trans,inv") & (changed["task"] == "pos"), "set_hash"] = "another"
+    table = contrast_table(scored(*analysed(changed), "pos", "accuracy"), "difference")
+    assert table is not None
+    assert "paired by pre-training seed. There are other test sets in trans,inv − trans: these" in table.note
+    assert "same test set" not in table.note
+
+
 def test_one_contrast_has_one_p_and_stars_are_of_the_primary_outcome_alone(scores: pd.DataFrame, written: Path) -> None:
     one, found = analysed(scores)
     starred = found[found["p_holm"] < 0.05]
@@ -242,6 +251,7 @@ def test_one_contrast_has_one_p_and_stars_are_of_the_primary_outcome_alone(score
     assert set(table.shown.loc["SUP", "p (Holm)"]) == {"–"}
     for row in starred.to_dict("records"):
         assert f"{signed(row['value'])}*" in text_of(written)
+    assert "paired by pre-training seed, on the same test set. A mean" in table.note
     other = analysed(study(LEVELS, [POS], baseline=TOLD["baseline"]))
     for kind in ("difference", "interaction"):
         table = contrast_table(scored(*other, "pos", "accuracy"), kind)
