@@ -635,6 +635,21 @@ def test_an_outcome_that_is_changed_after_runs_is_recorded(tmp_path: Path, proce
     assert (found["changed_primary"], found["former_primary"]) == (True, None)
 
 
+def test_the_folder_of_another_study_is_refused(tmp_path: Path, processes: type[Finished]) -> None:
+    """Of a study with other cells only, not of one that gains or loses levels."""
+    place = Place(tmp_path / "out")
+    run_study(study_of(tmp_path, GRID), place)
+    run_study(study_of(tmp_path, GRID.replace('"perm"', '"inv"')), place)
+    before = snapshot(place.out)
+    other = study_of(tmp_path, GRID.replace("[1, 2, 3]", "[4]"))
+    for refused in (other, only(other, ["identity.0.4"])):
+        for used in (run_study, partial(dry_run, rate=1000.0, say=print)):
+            with pytest.raises(StoreError, match=r"holds another study: none of its cells \(identity\.0\.1") as error:
+                used(refused, place)
+            assert error.value.fix == f"give another folder: derivlang study {tmp_path / 'grid.toml'} -o OUT"
+    assert snapshot(place.out) == before
+
+
 def test_an_outcome_that_is_changed_before_runs_is_not_recorded(tmp_path: Path) -> None:
     place, text = Place(tmp_path / "out"), f"{GRID}[evaluate]\ntask = 'pos:demo'\n"
     for primary in ("pos:demo.zs", "pos:demo.sup"):
