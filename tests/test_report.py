@@ -239,6 +239,25 @@ def test_contrasts_of_other_test_sets_are_named(scores: pd.DataFrame) -> None:
     assert "same test set" not in table.note
 
 
+def test_a_run_of_several_languages_names_these(tmp_path: Path) -> None:
+    """It is one run, and no target is the best one: they have other test sets."""
+    asked = (
+        "fr=text:fr.txt lang:fr t:identity ids:text",
+        "ar=text:ar.txt t:identity ids:text",
+        "rf=t:trans,inv ids:own",
+    )
+    runs = [{"run": f"multi@{name}", "seed": 1, "factors": {"target": name}, "settings": {"language": "; ".join(asked)}}
+            for name in ("ar", "rf")]  # fmt: skip
+    found = frame(runs, [POS])
+    sentences = list(results_of(scored(*analysed(found), "pos", "accuracy")))
+    assert "Languages: fr (fr.txt, lang fr), ar (ar.txt), rf (trans,inv of fr)." in sentences
+    assert any("the best target is" in one for one in sentences)
+    assert not any(one.startswith(("identity:", "Derived languages:")) for one in sentences)
+    found.loc[found["factor.target"] == "ar", "set_hash"] = "another"
+    assert not any("best" in one for one in results_of(scored(*analysed(found), "pos", "accuracy")))
+    assert report(found, tmp_path / "report")["runs"] == 1
+
+
 def test_one_contrast_has_one_p_and_stars_are_of_the_primary_outcome_alone(scores: pd.DataFrame, written: Path) -> None:
     one, found = analysed(scores)
     starred = found[found["p_holm"] < 0.05]

@@ -21,6 +21,7 @@ from derivlang.training import run_folder
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import processes
 from derivlang.training.doses import doses_of
+from derivlang.training.language import by_text
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.prepare import Prepared
@@ -142,7 +143,6 @@ class RunInputs:
         """
         settings, model_config, prepared = self.settings, self.model_config, self.prepared
         unread, origin = self.unread, prepared.origin
-        files = {"training_files": origin and origin.files, "heldout_files": origin and origin.heldout}
         record = {
             "format": run_folder.FORMAT,
             "derivlang": __version__,
@@ -172,7 +172,8 @@ class RunInputs:
             "folders": sorted(set(prepared.used)),
             "fingerprint": self.fingerprint,
             "pipeline": prepared.languages.fingerprint(),
-            **files,
+            "training_files": origin and origin.files,
+            "heldout_files": origin and origin.heldout,
             "settings": {name: value for name, value in record_of(self.settings).items() if name not in unread},
             "unread": unread,
             "reading": None if request is None else reading_of(request),
@@ -186,9 +187,13 @@ class RunInputs:
             },
         }
         if settings.language:
+            texts = zip(by_text(settings.asked)[1:], prepared.others, strict=True)
+            files = {number: {"text_files": text.files} for numbers, text in texts for number in numbers}
+            readers = zip(settings.asked, prepared.languages.readers, strict=True)
             record["languages"] = {
-                one.name: {"spec": reader.pipeline.stored, "pipeline": reader.fingerprint}
-                for one, reader in zip(settings.asked[1:], prepared.languages.readers[1:], strict=True)
+                one.name: {"spec": reader.pipeline.stored, "pipeline": reader.fingerprint, **files.get(number, {})}
+                for number, (one, reader) in enumerate(readers)
+                if number
             }
         if len(prepared.texts) > 1:
             record["derived_data"] = prepared.fingerprints(1)

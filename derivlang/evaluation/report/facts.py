@@ -21,6 +21,7 @@ from derivlang.evaluation.report.score import ReportedScore
 from derivlang.evaluation.table import SETTING
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.pipeline import Pipeline
+from derivlang.training.language import Language, read_languages
 from derivlang.training.objectives.registry import find_objective, objective_names
 from derivlang.transforms.registry import find_transform, transform_names
 
@@ -68,10 +69,15 @@ def results_of(score: ReportedScore) -> Iterator[str]:
     if column.better == "up" and behind:
         yield f"{score.title(SUP)}: the untrained model is ahead of {first_names(behind)}."
     yield from section.notes
+    languages = _languages(section)
+    if languages:
+        yield f"Languages: {', '.join(_named(one, languages[0]) for one in languages)}."
     for name, shown in _SHOWN.items():
-        if values := _values(section, name):
+        if (values := _values(section, name)) and not (languages and name == "spec"):
             yield f"{shown}: {'; '.join(values)}."
-    yield from _summaries(section)
+    yield from _summaries(
+        section, [one.t for one in languages if not one.text] if languages else _values(section, "spec")
+    )
 
 
 def _difference(row: Any, column: Column, p: str = "") -> str:
@@ -92,10 +98,25 @@ def _values(section: Section, name: str) -> list[str]:
             for text in map(str, values)]  # fmt: skip
 
 
-def _summaries(section: Section) -> Iterator[str]:
+def _languages(section: Section) -> list[Language]:
+    """Return the languages of runs of --language, each once; [] of runs of two languages."""
+    some: dict[Language, None] = {}
+    for text in _values(section, "language"):
+        with suppress(DerivlangError):
+            some |= dict.fromkeys(read_languages(text.split("; ")))
+    return list(some)
+
+
+def _named(one: Language, source: Language) -> str:
+    """Return a language with its text, word rules and transforms: "ar (ar.txt, lang ar)", "rf (trans,inv of fr)"."""
+    of = one.text or source.name
+    return f"{one.name} ({of if one.t == 'identity' else f'{one.t} of {of}'}{f', lang {one.lang}' if one.lang else ''})"
+
+
+def _summaries(section: Section, specs: list[str]) -> Iterator[str]:
     """Yield what the transforms, objectives and tasks of the runs are, where their packages are there."""
     kinds: list[tuple[Iterable[str], Callable[[str], Any], list[str]]] = [
-        (transform_names(), find_transform, _values(section, "spec")),
+        (transform_names(), find_transform, specs),
         (objective_names(), find_objective, _values(section, "objective")),
         (TASKS.names(), TASKS.find, list(section.rows["task"].unique())),
     ]
