@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 import derivlang
 from derivlang.core.errors import UsageError
 from derivlang.distance.match import Family, match
-from derivlang.distance.measure import ALL_MEANINGS, ENTROPIES
+from derivlang.distance.measure import ALL_MEANINGS, ENTROPIES, labels
 from derivlang.distance.plot import write_plot
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
@@ -108,6 +108,28 @@ def test_the_table_and_the_file(tmp_path: Path) -> None:
     assert by_line["kendall_tau"] == table["kendall_tau"][0].as_py()
     said = run("stats", "--t", "inv", "demo", "-o", tmp_path / "table.csv", code=2).err
     assert "the file would hold a Parquet table" in said
+
+
+def test_sets_of_one_language_have_the_names_of_their_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sets = [tmp_path / name for name in ("one", "two", "three")]
+    for folder, spec in zip(sets, ("inv", "inv", "perm"), strict=True):
+        derivlang.make("demo", spec, folder)
+    shown = run("stats", *(path.name for path in sets), "--entropy-words", "0").out
+    assert shown.splitlines()[0].split() == ["one", "two", "perm"]
+    rows = derivlang.stats(sets)
+    assert labels(rows, list(map(str, sets))) == [str(sets[0]), str(sets[1]), "perm"]
+
+
+def test_a_table_of_many_languages_fits_into_lines() -> None:
+    """The columns that are too many for a line stand below the others, each table with all figures."""
+    specs = [f"trans:overlap={n},shuffle:local=3" for n in range(1, 8)]
+    lines = run("stats", *(word for spec in specs for word in ("--t", spec)), "demo", "--entropy-words", "0").out
+    first, *others = (table.splitlines() for table in lines.split("\n\n"))
+    assert max(map(len, lines.splitlines())) <= 120
+    assert [word for table in (first, *others) for word in table[0].split()] == specs
+    assert len(others) > 1
+    assert all([line[:40] for line in table[1:]] == [line[:40] for line in first[1:]] for table in others)
 
 
 def test_subwords_that_are_shared_by_a_slow_count(tmp_path: Path) -> None:
