@@ -169,6 +169,9 @@ def test_zero_shot_stands_in_the_range_from_a_floor_to_sup(controls: bool) -> No
     one, found = analysed(told(scores, studies={"s": {"x": "t", "lines": "objective"}}))
     table = score_table(scored(one, found, "pos", "accuracy"))
     assert list(table.shown.columns) == ["SUP", "ZS", "Δ", "% of range", "chance"]
+    (way,) = (text for text in results_of(scored(one, found, "pos", "accuracy")) if "of the way from the floor" in text)
+    floor = "the floor of 3 untrained runs" if controls else "chance"
+    assert re.search(rf"ZS goes \d+\.\d % \(.*: \+\d+\.\d points from \d+\.\d, {floor}\) to ", way)
     floor = "ZS of the untrained model" if controls else "the chance level"
     assert f"with {floor} as the floor" in table.note
 
@@ -455,7 +458,10 @@ def test_a_share_of_the_range_below_0_is_below_the_floor() -> None:
     task = FakeTask("pos", (ACCURACY,), ("sup", "zs", "chance"), ft_seeds=(1,), split="test")
     rates = {"sup": 0.9, "zs": 0.1, "chance": 0.5}
     one, comparisons = analysed(study({"t": ["a", "b"]}, [task], rate=lambda _, regime: rates[regime]))
-    assert "pos: accuracy: ZS is below the floor." in list(results_of(scored(one, comparisons, "pos", "accuracy")))
+    told = "\n".join(results_of(scored(one, comparisons, "pos", "accuracy")))
+    assert re.search(
+        r"^pos: accuracy: ZS is below the floor \(t [ab]: −\d+\.\d points from \d+\.\d, chance\)\.$", told, re.M
+    )
 
 
 def test_the_best_data_is_not_named_by_a_hash() -> None:

@@ -15,7 +15,7 @@ from derivlang.core.messages import counted, first_names
 from derivlang.evaluation.columns import PERCENT, Column
 from derivlang.evaluation.report.cells import EMPTY, Table, grid, interval, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole, leading
-from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, told_of
+from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Condition, Section, told_of
 from derivlang.evaluation.report.frame import CHANCE, DELTA, RANGE, SUP, ZS
 from derivlang.evaluation.report.score import ReportedScore
 from derivlang.evaluation.table import SETTING
@@ -52,13 +52,14 @@ def results_of(score: ReportedScore) -> Iterator[str]:
         if column.better == "up" and regime != DELTA and row["best"] < chance:
             told += f"; both are below chance ({number(chance, column.unit)})"
         yield f"{score.title(regime)}: {told}."
-    shares = [(row["value"], section.label(row["condition"]) or "all runs")
+    shares = [(row["value"], row["condition"])
               for row in score.means[score.means["regime"] == RANGE].to_dict("records")
               if section.levels_of(row["condition"]).get(CONTROL) != UNTRAINED]  # fmt: skip
     if shares and max(shares)[0] < 0:
-        yield f"{score.title()}: ZS is below the floor."
+        yield f"{score.title()}: ZS is below the floor ({_from_floor(score, max(shares)[1])})."
     elif shares:
-        way = " to ".join(f"{number(value)} % ({label})" for value, label in dict.fromkeys([min(shares), max(shares)]))
+        ends = dict.fromkeys([min(shares), max(shares)])
+        way = " to ".join(f"{number(value)} % ({_from_floor(score, condition)})" for value, condition in ends)
         yield f"{score.title()}: of the way from the floor to SUP, ZS goes {way}."
     means = score.means[score.means["regime"] == SUP].set_index("condition")["value"]
     behind = [
@@ -78,6 +79,16 @@ def results_of(score: ReportedScore) -> Iterator[str]:
     yield from _summaries(
         section, [one.t for one in languages if not one.text] if languages else _values(section, "spec")
     )
+
+
+def _from_floor(score: ReportedScore, condition: Condition) -> str:
+    """Return how far ZS is from its floor: "mlm: +12.3 points from 25.2, the floor of 1 untrained run"."""
+    section, means = score.section, {(row["regime"], row["condition"]): row for row in score.means.to_dict("records")}
+    untrained = means.get((ZS, section.untrained(condition)))
+    floor = (untrained or means[CHANCE, condition])["value"]
+    points = signed(means[ZS, condition]["value"] - floor, score.column.unit)
+    what = f"the floor of {counted(untrained['n'], 'untrained run')}" if untrained else "chance"
+    return f"{section.label(condition) or 'all runs'}: {points} points from {number(floor, score.column.unit)}, {what}"
 
 
 def _difference(row: Any, column: Column, p: str = "") -> str:
