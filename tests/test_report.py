@@ -397,8 +397,8 @@ def test_the_page_says_first_what_was_found_and_of_what(scores: pd.DataFrame) ->
     lines = list(results_of(scored(one, comparisons, "pos", "accuracy")))
     row = comparisons[(comparisons["contrast"] == "xlm − mlm") & (comparisons["regime"] == "zs")
                       & (comparisons["metric"] == "accuracy") & (comparisons["conditions"] == 2)].iloc[0]  # fmt: skip
-    told = f"pos: accuracy, ZS: xlm − mlm = {signed(row['value'])} points (95 % interval {signed(row['low'])} to "
-    assert any(line.startswith(told) and "3 seeds, mean of 2 conditions" in line for line in lines)
+    told = f"ZS: objective xlm − objective mlm = {signed(row['value'])} points (95 % interval {signed(row['low'])} to "
+    assert any(told in line and "3 seeds, mean of 2 conditions" in line for line in lines)
     shown = "\n".join(lines)
     for text in ("Source: demo.", "Derived languages: trans,inv.", "Model: tiny.", "Parameters: 1,187,476."):
         assert text in shown

@@ -103,7 +103,7 @@ class RunInputs:
             for name in self.model_config.training
             if name in recorded and recorded[name] != wanted.get(name) and declared(TrainingSettings)[name].option
         )
-        also = f"; if it is the same, add what the model had then: {former}" if former else ""
+        also = f"; if it is the same, pass {former}, as the model had then" if former else ""
         check_same(
             recorded,
             wanted,

@@ -87,7 +87,7 @@ def compare(
 
     Columns: `study`; `kind`, mean, difference or interaction; `factor.NAME`, the condition (a difference has the level
     that is compared; NaN where a condition lacks the factor, or over `conditions`, their number); `contrast`, such as
-    "objective align-mlm − mlm"; `task`, `metric`, `regime` (`delta`: SUP − ZS), `split`, `group`, `layer`; `step`, NA
+    "align-mlm − mlm"; `task`, `metric`, `regime` (`delta`: SUP − ZS), `split`, `group`, `layer`; `step`, NA
     for finished models; `n` seeds; `value`, its 95 % interval `low` to `high`, and `p`, of a value of 0; `p_holm`, in
     the `family` "primary" by itself; `why` there is no interval, or what it leaves out; `units`, the number of test
     documents in it, of kind `unit`; `seeds` and their `values`.

@@ -38,7 +38,9 @@ def results_of(score: ReportedScore) -> Iterator[str]:
     for _, some in differences[differences["regime"] == regime].groupby(["factor", "contrast"], sort=False):
         row = some.loc[some["conditions"].idxmax()]  # the mean over conditions, if there are several
         p = f", p {p_value(row['p'])}"
-        yield f"{score.title(regime)}: {row['contrast']} = {_difference(row, column, p)}."
+        factor, base = row["factor"], section.baseline[row["factor"]]
+        level = row["contrast"].removesuffix(f" − {base}")
+        yield f"{score.title(regime)}: {factor} {level} − {factor} {base} = {_difference(row, column, p)}."
     named = [name for name in section.factors if name not in _HASHES]
     first = [*section.baseline, *(name for name in named if name == "objective"), *named]
     rows = score.scores[score.scores["final"] & is_whole(score.scores.assign(step=pd.NA))]
