@@ -154,7 +154,8 @@ def test_scores_are_what_the_columns_declare(name: str, spec: str) -> None:
 
 @ALL
 def test_runs_of_two_languages_and_models_have_the_same_set(name: str) -> None:
-    specs = specs_of(name)
+    # sub-words that both languages share are not scored by alignment
+    specs = [spec for spec in specs_of(name) if name != "alignment" or "overlap" not in spec]
     found = [{row["set_hash"] for row in found_of(name, spec) if row["layer"] in (None, 0)} for spec in specs]
     assert all(one & found[0] for one in found)
 

@@ -538,10 +538,10 @@ def test_a_tokenizer_that_does_not_fit(corpus: Path, tmp_path: Path) -> None:
 def test_fractions_that_are_percentages_are_named(tmp_path: Path) -> None:
     usual = ["dict", "--t", "trans", "demo", "-o", tmp_path / "d.tsv"]
     said = run(*usual, "--coverage", "0.25").err
-    assert said.count("--coverage is a percentage: 0.25 means 0.25 %, not 25 %; 0.25% says so") == 1
+    assert said.count("--coverage is a percentage: 0.25 means 0.25 %, not 25 %; write 0.25% if you mean it") == 1
     assert "is a percentage" not in run(*usual[:-1], tmp_path / "e.tsv", "--coverage", "0.25%").err
     said = run(*usual[:-1], tmp_path / "f.tsv", "--heldout", "0.1", "--noise", "0.5", "--force").err
-    assert "--heldout is a percentage: 0.1 means 0.1 %, not 10 %; 0.1% says so" in said
+    assert "--heldout is a percentage: 0.1 means 0.1 %, not 10 %; write 0.1% if you mean it" in said
     assert "--noise is a percentage: 0.5 means" in said
     with pytest.warns(DerivlangWarning, match="--parallel is a percentage: 0.5 means 0.5 %, not 50 %"):
         Pretrain.of(

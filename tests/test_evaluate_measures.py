@@ -162,6 +162,28 @@ def test_shared_rows_are_not_asked_for(tmp_path: Path) -> None:
     assert every == n[0] > n[60] > n[100] < 0.4 * every
 
 
+def test_scores_of_embeddings_are_of_the_subwords_that_are_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs with other dictionaries have the same set of all sub-words, and other sets outside the dictionary."""
+    run = PretrainedRun.load(write_run(tmp_path / "run", "trans"))
+    encoder, whole = run.language_model(CPU), EmbeddingPairs.load(run.folder, run.languages)
+    sets: dict[str, dict[int, Any]] = {"all": {}, "heldout": {}}
+    for n in (50, 40):
+        known = np.arange(len(whole.own)) < n
+        monkeypatch.setattr(EmbeddingPairs, "load", lambda *_, known=known: replace(whole, known=known))
+        for one in Alignment().measure(encoder, sets_of(None, run.languages, run.folder)):
+            if one.metric in sets:
+                assert one.counts is not None
+                sets[one.metric].setdefault(n, set()).add((getattr(one.set, "hash", ""), len(one.counts)))
+    every, (outside_50, outside_40) = sets["all"], sets["heldout"].values()
+    assert every[50] == every[40]
+    assert len(outside_50) == len(outside_40) == len(every[50]) == 1  # the guess, too
+    ((hash_50, n_50),), ((hash_40, n_40),), ((_, size),) = outside_50, outside_40, every[50]
+    assert (n_50, n_40) == (size - 50, size - 40)
+    assert hash_50 != hash_40
+
+
 def test_language_embeddings_are_added_where_the_run_uses_them(tmp_path: Path) -> None:
     facts = {"model": {"name": "roberta", "language_ids": True}}
     run = PretrainedRun.load(write_run(tmp_path, kind="roberta", **facts))

@@ -19,7 +19,7 @@ from derivlang import DerivlangWarning
 from derivlang.cli.messages import echo, message, message_options, say, tell, warnings_as_lines
 from derivlang.cli.messages import warn as cli_warn
 from derivlang.core.errors import visible
-from derivlang.core.messages import warn
+from derivlang.core.messages import in_python, warn
 from derivlang.engine.job import Events
 from derivlang.formats.progress import stage
 from tests.commands import ROOT, run
@@ -91,6 +91,12 @@ def test_no_line_holds_what_a_terminal_obeys(print_it: Any, capsys: pytest.Captu
     said = "".join(capsys.readouterr())
     assert not obeyed(said)
     assert "\\u001b\\u001c" in said
+
+
+def test_options_with_numbers_become_arguments() -> None:
+    names = {"--steps": "steps=", "--mask": "mask="}
+    assert in_python("pass --steps 60 --mask 0.2, or --steps", names) == "pass steps=60 mask=0.2, or steps="
+    assert in_python("--mask 5%; --steps 60.", names) == "mask= 5%; steps=60."
 
 
 def test_a_python_warning_holds_no_control_character() -> None:

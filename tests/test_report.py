@@ -168,6 +168,9 @@ def test_zero_shot_stands_in_the_range_from_a_floor_to_sup(controls: bool) -> No
     one, found = analysed(told(scores, studies={"s": {"x": "t", "lines": "objective"}}))
     table = score_table(scored(one, found, "pos", "accuracy"))
     assert list(table.shown.columns) == ["SUP", "ZS", "Δ", "% of range", "chance"]
+    (way,) = (text for text in results_of(scored(one, found, "pos", "accuracy")) if "of the way from the floor" in text)
+    floor = "the floor of 3 untrained runs" if controls else "chance"
+    assert re.search(rf"ZS goes \d+\.\d % \(.*: \+\d+\.\d points from \d+\.\d, {floor}\) to ", way)
     floor = "ZS of the untrained model" if controls else "the chance level"
     assert f"with {floor} as the floor" in table.note
 
@@ -229,6 +232,34 @@ def test_a_report_of_runs_without_an_evaluation_has_their_losses(tmp_path: Path)
     assert "training" not in set(derivlang.scores(*sorted(tmp_path.glob("*[12]")), tmp_path / "evaluated")["task"])
 
 
+def test_contrasts_of_other_test_sets_are_named(scores: pd.DataFrame) -> None:
+    changed = scores.copy()
+    changed.loc[(changed["factor.t"] == "trans,inv") & (changed["task"] == "pos"), "set_hash"] = "another"
+    table = contrast_table(scored(*analysed(changed), "pos", "accuracy"), "difference")
+    assert table is not None
+    assert "paired by pre-training seed. There are other test sets in trans,inv − trans: these" in table.note
+    assert "same test set" not in table.note
+
+
+def test_a_run_of_several_languages_names_these(tmp_path: Path) -> None:
+    """It is one run, and no target is the best one: they have other test sets."""
+    asked = (
+        "fr=text:fr.txt lang:fr t:identity ids:text",
+        "ar=text:ar.txt t:identity ids:text",
+        "rf=t:trans,inv ids:own",
+    )
+    runs = [{"run": f"multi@{name}", "seed": 1, "factors": {"target": name}, "settings": {"language": "; ".join(asked)}}
+            for name in ("ar", "rf")]  # fmt: skip
+    found = frame(runs, [POS])
+    sentences = list(results_of(scored(*analysed(found), "pos", "accuracy")))
+    assert "Languages: fr (fr.txt, lang fr), ar (ar.txt), rf (trans,inv of fr)." in sentences
+    assert any("the best target is" in one for one in sentences)
+    assert not any(one.startswith(("identity:", "Derived languages:")) for one in sentences)
+    found.loc[found["factor.target"] == "ar", "set_hash"] = "another"
+    assert not any("best" in one for one in results_of(scored(*analysed(found), "pos", "accuracy")))
+    assert report(found, tmp_path / "report")["runs"] == 1
+
+
 def test_one_contrast_has_one_p_and_stars_are_of_the_primary_outcome_alone(scores: pd.DataFrame, written: Path) -> None:
     one, found = analysed(scores)
     starred = found[found["p_holm"] < 0.05]
@@ -241,6 +272,7 @@ def test_one_contrast_has_one_p_and_stars_are_of_the_primary_outcome_alone(score
     assert set(table.shown.loc["SUP", "p (Holm)"]) == {"–"}
     for row in starred.to_dict("records"):
         assert f"{signed(row['value'])}*" in text_of(written)
+    assert "paired by pre-training seed, on the same test set. A mean" in table.note
     other = analysed(study(LEVELS, [POS], baseline=TOLD["baseline"]))
     for kind in ("difference", "interaction"):
         table = contrast_table(scored(*other, "pos", "accuracy"), kind)
@@ -364,8 +396,8 @@ def test_the_page_says_first_what_was_found_and_of_what(scores: pd.DataFrame) ->
     lines = list(results_of(scored(one, comparisons, "pos", "accuracy")))
     row = comparisons[(comparisons["contrast"] == "xlm − mlm") & (comparisons["regime"] == "zs")
                       & (comparisons["metric"] == "accuracy") & (comparisons["conditions"] == 2)].iloc[0]  # fmt: skip
-    told = f"pos: accuracy, ZS: xlm − mlm = {signed(row['value'])} points (95 % interval {signed(row['low'])} to "
-    assert any(line.startswith(told) and "3 seeds, mean of 2 conditions" in line for line in lines)
+    told = f"ZS: objective xlm − objective mlm = {signed(row['value'])} points (95 % interval {signed(row['low'])} to "
+    assert any(told in line and "3 seeds, mean of 2 conditions" in line for line in lines)
     shown = "\n".join(lines)
     for text in ("Source: demo.", "Derived languages: trans,inv.", "Model: tiny.", "Parameters: 1,187,476."):
         assert text in shown
@@ -425,7 +457,10 @@ def test_a_share_of_the_range_below_0_is_below_the_floor() -> None:
     task = FakeTask("pos", (ACCURACY,), ("sup", "zs", "chance"), ft_seeds=(1,), split="test")
     rates = {"sup": 0.9, "zs": 0.1, "chance": 0.5}
     one, comparisons = analysed(study({"t": ["a", "b"]}, [task], rate=lambda _, regime: rates[regime]))
-    assert "pos: accuracy: ZS is below the floor." in list(results_of(scored(one, comparisons, "pos", "accuracy")))
+    told = "\n".join(results_of(scored(one, comparisons, "pos", "accuracy")))
+    assert re.search(
+        r"^pos: accuracy: ZS is below the floor \(t [ab]: −\d+\.\d points from \d+\.\d, chance\)\.$", told, re.M
+    )
 
 
 def test_the_best_data_is_not_named_by_a_hash() -> None:

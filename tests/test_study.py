@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import derivlang
 from derivlang.core.errors import DataError, StoreError, UsageError
+from derivlang.core.messages import DerivlangWarning
 from derivlang.core.seal import sealed
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
@@ -384,7 +385,7 @@ BAD = {
     "an outcome that is not evaluated": (("x =", "primary = 'pos.zs'\nx ="), "no outcome 'pos.zs'"),
     "a mistyped measure": (("x =", "primary = 'perplexty.bits'\nx ="), "did you mean perplexity?"),
     "a misspelt key of the report": (("lines =", "line ="), r"\[report\]: there is no key 'line'; did you mean lines"),
-    "cells with one name": (('"perm"]', '"identity,"]'), "two cells have the name identity.0.1"),
+    "cells with one name": (('"perm"]', '"identity,"]'), "both would be the folder runs/identity.0.1"),
     "cells whose names differ in a capital": (('"perm"]', '"Identity"]'), "two cells have the name Identity.0.1"),
     "a factor that nothing depends on": (("{order}", "inv"), "are the same run .*\n.*depends on the factor order"),
     "an objective that differs by a default": (
@@ -417,6 +418,17 @@ def test_bad_files_are_refused_with_one_message(name: str, tmp_path: Path) -> No
     assert str(path) in ran.err
     assert ran.err.count("derivlang: ") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_percentages_that_may_be_fractions_have_a_warning(tmp_path: Path) -> None:
+    """As of `pretrain`, once each: levels of a factor, and values of [cell]."""
+    text = GRID.replace("[cell]", "dict-coverage = [0.25, 25]\n[cell]\nparallel = 0.5")
+    with pytest.warns(DerivlangWarning, match="percentage") as warned:
+        study_of(tmp_path, text)
+    assert sorted(str(one.message) for one in warned) == [
+        "--dict-coverage is a percentage: 0.25 means 0.25 %, not 25 %; write 0.25% if you mean it",
+        "--parallel is a percentage: 0.5 means 0.5 %, not 50 %; write 0.5% if you mean it",
+    ]
 
 
 def test_names_that_are_not_there_are_refused(tmp_path: Path) -> None:
@@ -621,6 +633,21 @@ def test_an_outcome_that_is_changed_after_runs_is_recorded(tmp_path: Path, proce
     assert "changed_primary" not in report("")
     found = report("pos:demo.zs")
     assert (found["changed_primary"], found["former_primary"]) == (True, None)
+
+
+def test_the_folder_of_another_study_is_refused(tmp_path: Path, processes: type[Finished]) -> None:
+    """Of a study with other cells only, not of one that gains or loses levels."""
+    place = Place(tmp_path / "out")
+    run_study(study_of(tmp_path, GRID), place)
+    run_study(study_of(tmp_path, GRID.replace('"perm"', '"inv"')), place)
+    before = snapshot(place.out)
+    other = study_of(tmp_path, GRID.replace("[1, 2, 3]", "[4]"))
+    for refused in (other, only(other, ["identity.0.4"])):
+        for used in (run_study, partial(dry_run, rate=1000.0, say=print)):
+            with pytest.raises(StoreError, match=r"holds another study: none of its cells \(identity\.0\.1") as error:
+                used(refused, place)
+            assert error.value.fix == f"give another folder: derivlang study {tmp_path / 'grid.toml'} -o OUT"
+    assert snapshot(place.out) == before
 
 
 def test_an_outcome_that_is_changed_before_runs_is_not_recorded(tmp_path: Path) -> None:

@@ -186,6 +186,8 @@ def test_a_stopped_run_of_four_languages_goes_on(texts: tuple[Path, Path], data:
     shutil.rmtree(out / "model")
     shutil.rmtree(out / "checkpoints" / "step-00000006")
     record = json.loads((out / "run.json").read_text("utf-8"))
+    files = {name: [one["name"] for one in told.get("text_files", ())] for name, told in record["languages"].items()}
+    assert files == {"cl": [], "fr": [texts[1].name], "la": []}
     run_folder.write(out, {**record, "status": "stopped"})
     trained(out, languages, **options)
     after = weights(out / "model")

@@ -249,7 +249,7 @@ def test_a_model_that_has_other_defaults_today_is_told_with_the_former_ones(tmp_
     trained(tmp_path / "run", mask=0.2)
     with pytest.raises(StoreError, match=r"mask is 0\.2, not 0\.3") as error:
         trained(tmp_path / "run", mask=0.3, resume=True)
-    assert "add what the model had then: --mask 0.2" in str(error.value.fix)
+    assert "pass --mask 0.2, as the model had then" in str(error.value.fix)
 
 
 def test_a_run_on_one_language(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from derivlang.formats.places import OptionalPath
 if TYPE_CHECKING:
     from derivlang.distance.match import Match
     from derivlang.distance.measure import Figures
+
+_WIDTH = 120  # of a line of the table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -51,7 +54,7 @@ class _WrittenStats(Stats):
             if out is not None and out.resolve() == plot.resolve():
                 fix = "give the picture a name of its own"
                 raise UsageError(f"{plot} is the file of -o, too", where="--plot", fix=fix, id="usage")
-            writers[plot] = write_plot
+            writers[plot] = partial(write_plot, folders=self.names)
         with ExitStack() as held:
             for path in writers:
                 held.enter_context(held_file(path, f"stats of {', '.join(self.names)}", self.spec, self.changed()))
@@ -64,17 +67,26 @@ class _WrittenStats(Stats):
 
 
 def _print_stats(asked: Stats, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print a column for each language; figures that none has are left out."""
-    from derivlang.distance.measure import ALL_MEANINGS
+    """Print a column for each language, below each other what is wider than a line; figures that none has are left out.
 
-    table = [["", *(str(row["language"]) for row in rows)]]
+    Equal languages of several sets have the names of their folders.
+    """
+    from derivlang.distance.measure import ALL_MEANINGS, labels
+
+    table = [["", *labels(rows, asked.names)]]
     for name, what in ALL_MEANINGS.items():
         if any(row.get(name) is not None for row in rows):
             table.append([what, *(_shown(row.get(name)) for row in rows)])
     wide = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
-    for line in table:
-        cells = [f"{line[0]:<{wide[0]}}", *(f"{cell:>{width}}" for cell, width in zip(line[1:], wide[1:], strict=True))]
-        echo("  ".join(cells).rstrip())
+    blocks: list[list[int]] = [[]]
+    for column in range(1, len(wide)):
+        if sum(2 + wide[one] for one in (*blocks[-1], column)) > _WIDTH - wide[0] and blocks[-1]:
+            blocks.append([])
+        blocks[-1].append(column)
+    for number, block in enumerate(blocks):
+        for line in ([[""] * len(wide)] if number else []) + table:
+            cells = [f"{line[0]:<{wide[0]}}", *(f"{line[column]:>{wide[column]}}" for column in block)]
+            echo("  ".join(cells).rstrip())
 
 
 def _shown(value: float | int | None) -> str:

@@ -24,7 +24,8 @@ class Stats(Command["list[Figures]"], StatsOptions, ParserNames, SourceOptions):
     """Measure how far derived languages are from their source: derived sets, or transforms of a source with --t.
 
     Kendall's tau, words moved, changed, inserted and deleted, dependency length, vocabulary shared, and local entropy:
-    how well a word is predicted from the one to four words before it. With --tokenizer also the sub-words shared.
+    how well a word is predicted from the one to four words before it. With --tokenizer also the sub-words shared. The
+    entropy of orders grows with the number of sentences: compare it only where these are equal (--limit).
 
     \b
     derivlang stats OUT
@@ -58,7 +59,8 @@ class FindMatch(Command["Match"], MatchOptions, ParserNames, SourceOptions):
     """Find the language of a family that is as far from SOURCE as another one, by Kendall's tau or local entropy.
 
     A language may be hard for a model only because it is far from the source. The spec that is printed makes a control
-    that is as far: `mallows` with its theta, `shuffle` with its rate, or `flip` with its p.
+    that is as far: `mallows` with its theta, `shuffle` with its rate, or `flip` with its p. It holds for its seed, so
+    match each seed: --family mallows:seed=2.
 
     \b
     derivlang match --t stride:2 demo

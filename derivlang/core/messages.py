@@ -72,7 +72,10 @@ _ARGUMENTS = {
     "--t": "spec",
 }
 # Values that messages give an option. Commands (`derivlang make --answers atomic`) stay as they are.
-_VALUE = r"(?: (?P<value>(?:FILE|xx|ja|th|zh|unicode|space|stanza|spacy|token|word|tsv|DIR)\b[^\s,;)]*))?"
+_VALUE = (
+    r"(?: (?:(?P<value>(?:FILE|xx|ja|th|zh|unicode|space|stanza|spacy|token|word|tsv|DIR)\b[^\s,;)]*)"
+    r"|(?P<number>\d+(?:\.\d+)?(?![\w%]))))?"
+)
 
 
 def in_python(text: str, arguments: Mapping[str, str] = _ARGUMENTS) -> str:
@@ -80,12 +83,14 @@ def in_python(text: str, arguments: Mapping[str, str] = _ARGUMENTS) -> str:
 
     >>> in_python("name a parser: --parser stanza, --parser spacy:NAME, or leave --parser out")
     "name a parser: parser='stanza', parser='spacy:NAME', or leave parser= out"
+    >>> in_python("pass --steps 60", {"--steps": "steps="})
+    'pass steps=60'
     """
 
     def argument(match: re.Match[str]) -> str:
         if match["option"] is None:
             return match[0]
-        return arguments[match["option"]] + (repr(match["value"]) if match["value"] else "")
+        return arguments[match["option"]] + (repr(match["value"]) if match["value"] else match["number"] or "")
 
     return _pattern(tuple(arguments)).sub(argument, text)
 

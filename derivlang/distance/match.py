@@ -40,9 +40,10 @@ _T = 2.262  # two-sided 95 % of Student's t with 9 degrees of freedom
 class Match:
     """A language that is as far from the source as another one.
 
-    spec: the matched language. by: tau or entropy. wanted, reached: the distance of both languages from the source:
-    mean Kendall's tau, or bits per word. low, high: 95 % interval of the parameter over samples of sentences, None
-    where the distance does not depend on it. units: sentences of two words and more in the sample, or held-out ones.
+    spec: the matched language, with what the other one changes beside the order. by: tau or entropy. wanted, reached:
+    the distance of both languages from the source: mean Kendall's tau, or bits per word. low, high: 95 % interval of
+    the parameter over samples of sentences, None where the distance does not depend on it. units: sentences of two
+    words and more in the sample, or held-out ones.
     """
 
     spec: str
@@ -108,9 +109,8 @@ def match(
     batches: a sample of the source; sentences are split, with trees if the language needs them. by: a name of
     DISTANCES. lexicon: of `orders_of(language)`, for orders that are fitted.
 
-    Warn of a member at an end of the family, and of transforms that it lacks since they move no word. Raise UsageError
-    if no member is as far, if the sample has fewer than ten units, or if the entropy of a language is asked that gives
-    several words one form.
+    Warn of a member at an end of the family. Raise UsageError if no member is as far, if the sample has fewer than ten
+    units, or if the entropy of a language is asked that gives several words one form.
     """
     dial, parts_of = family.dial, DISTANCES[by]
     if by == "entropy" and not language.injective:
@@ -157,14 +157,13 @@ def match(
     near, far = tried[0][1] + goal, _mean(parts(dial.far))
     if _mean(reached) in (near, far):
         warn(f"{spec} is at an end of its family, which goes from {what} of {near:.3f} to {far:.3f}")
-    if words := [one for one in language.transforms if not one.has_order]:
-        whole = Pipeline((*words, *family.at(value).transforms))
-        warn(f"{spec} has none of what {language} changes beside the order; with it, the control is {whole}")
+    words = [one for one in language.transforms if not one.has_order]
     step = abs(dial.near - dial.far) / 200
     a, b = np.clip([value - step, value + step], min(dial.near, dial.far), max(dial.near, dial.far)).tolist()
     half = _half_interval(wanted, reached, (_mean(parts(b)) - _mean(parts(a))) / (b - a))
     low, high = (None, None) if half is None else (value - half, value + half)
-    return Match(spec, dial.parameter, value, low, high, goal, _mean(reached), n_units, by)
+    control = str(Pipeline((*words, *family.at(value).transforms)))
+    return Match(control, dial.parameter, value, low, high, goal, _mean(reached), n_units, by)
 
 
 def _mean(parts: Parts, which: int | None = None) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -140,6 +140,13 @@ def _add(texts: Mapping[str, _Text], source: Batch, derived: Batch, left: int) -
         batch = source if name == "source" else derived
         text.add(batch, batch.unit_words[: taken + 1], held_out, lengths_of(source.unit_words[: taken + 1]))
     return int(source.unit_words[taken])
+
+
+def labels(rows: Sequence[Mapping[str, Any]], folders: Sequence[str]) -> list[str]:
+    """Return the language of each row, or the folder where several sets are of one language. folders: of sets."""
+    languages = [str(row["language"]) for row in rows]
+    names = folders if len(folders) == len(rows) else languages
+    return [name if languages.count(one) > 1 else one for name, one in zip(names, languages, strict=True)]
 
 
 def write_table(rows: Sequence[Figures], out: Path, *, force: bool) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from derivlang.core.errors import UsageError
-from derivlang.distance.measure import Figures
+from derivlang.distance.measure import Figures, labels
 from derivlang.evaluation.report.figures import INK, canvas, finished, shown
 from derivlang.store.files import writing
 
@@ -36,10 +36,10 @@ def check_plot(out: Path) -> None:
         )
 
 
-def write_plot(rows: Sequence[Figures], out: Path, *, force: bool) -> None:
+def write_plot(rows: Sequence[Figures], out: Path, *, force: bool, folders: Sequence[str] = ()) -> None:
     """Draw the figures of languages that some of them have into an SVG, PNG or PDF file.
 
-    force: replace a file that holds something else.
+    force: replace a file that holds something else. folders: of the rows, if they are of sets.
     """
     panels = {name: facts for name, facts in _PANELS.items() if any(row.get(name) is not None for row in rows)}
     places = range(len(rows))[::-1]  # the first language above
@@ -55,7 +55,7 @@ def write_plot(rows: Sequence[Figures], out: Path, *, force: bool) -> None:
             axes.plot(*zip(*known, strict=True), "o", markersize=4)
             axes.margins(x=0.15)
             axes.set_title(title, fontsize=8, loc="left")
-        every[0].set_yticks(places, [shown(str(row["language"]), 40) for row in rows])
+        every[0].set_yticks(places, [shown(name, 40) for name in labels(rows, folders)])
         every[0].set_ylim(-0.6, len(rows) - 0.4)
         drawn = finished(figure, "languages", "Distances of languages from their sources, which are the dashed lines")
     content = drawn.files[out.suffix[1:]]

@@ -253,6 +253,8 @@ def _settings(facts: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def _text(value: Any) -> str | None:
+    if isinstance(value, list):  # of --language
+        return "; ".join(map(str, value))
     return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

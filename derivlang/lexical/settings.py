@@ -56,9 +56,8 @@ def warn_of_fractions(kind: type, values: Mapping[str, Any]) -> None:
         if one.help_text.startswith("Percentage ") and "%" not in text:
             share = percent(text, one.where, zero=True)
             if 0 < share < 1:
-                warn(
-                    f"{one.where} is a percentage: {text} means {text} %, not {float(100 * share):g} %; {text}% says so"
-                )
+                fix = f"write {text}% if you mean it"
+                warn(f"{one.where} is a percentage: {text} means {text} %, not {float(100 * share):g} %; {fix}")
 
 
 def portion(share: Share, n: int) -> int:

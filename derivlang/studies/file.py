@@ -30,15 +30,28 @@ from typing import Any
 from derivlang.core.errors import DerivlangError, UsageError, parse_errors, unknown
 from derivlang.core.settings import text_of
 from derivlang.formats.places import is_path
+from derivlang.lexical.settings import warn_of_fractions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
-from derivlang.studies.cells import Axis, Cell, Grid, cells_of, languages_of, linked, named_in, with_needs, with_paths
+from derivlang.studies.cells import (
+    RUNS,
+    Axis,
+    Cell,
+    Grid,
+    cells_of,
+    languages_of,
+    linked,
+    named_in,
+    with_needs,
+    with_paths,
+)
 from derivlang.studies.commands import EVALUATE, LANGUAGES, NAMES_TEXT, PRETRAIN, Level, TypedFloat
 from derivlang.studies.report import read_report
 from derivlang.studies.settings import SCALES
 from derivlang.studies.tables import Tables, check_tables, scaled
 from derivlang.training.language import OPTION, read_languages
 from derivlang.training.objectives.registry import read_objective
+from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.bitext import PARTS
 
 _EXAMPLE = 'write e.g. [languages.la] and, below it, t = "trans,inv" and share = 0.3'
@@ -251,7 +264,7 @@ class _Reader:
                 raise UsageError(
                     f"two cells have the name {cell.name}",
                     where=self.place,
-                    fix="give the factors, in the same order, levels with other letters or digits",
+                    fix=f"both would be the folder {RUNS}/{cell.name}; change a level of one of them",
                     id="same-cell",
                 )
             options = {name: _canonical(name, value) for name, value in sorted(cell.options.items())}
@@ -264,8 +277,8 @@ class _Reader:
                     id="same-cell",
                 )
 
-    def _check_cells(self, cells: Iterable[Cell]) -> None:
-        """Raise UsageError, with the cell, for arguments that the commands would refuse."""
+    def _check_cells(self, cells: Sequence[Cell]) -> None:
+        """Raise UsageError, with the cell, for arguments that the commands would refuse; warn of small percentages."""
         for cell in cells:
             where = f"{self.place}: cell {cell.name}"
             for key in ("source", "t"):
@@ -278,6 +291,9 @@ class _Reader:
                 for one in languages_of(cell):
                     Pipeline.parse(one.t)
                 read_objective(text_of(cell.options.get("objective", "mlm")))
+        given = {(key, text_of(value)): None for cell in cells for key, value in cell.options.items()}
+        for key, value in given:
+            warn_of_fractions(TrainingSettings, {PRETRAIN.options[key].name: value})
 
 
 def _languages(block: Tables, source: str) -> dict[str, Any]:

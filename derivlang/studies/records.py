@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError
+from derivlang.core.messages import first_names
 from derivlang.core.seal import is_intact, sealed
 from derivlang.core.settings import declared
 from derivlang.core.version import __version__
@@ -42,7 +43,7 @@ PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder
 _BEGUN = "begun"  # the status in the record of an evaluation that is not done
 _NAMES = {"pretrain": PRETRAINED, "evaluate": EVALUATED}
 _SEALED = (RUN, STUDY)  # the other two records are compared with what is there now
-_READ = {"options?": dict, "files?": dict, "weights?": str, "text?": list, "report?": dict}
+_READ = {"options?": dict, "files?": dict, "weights?": str, "text?": list, "report?": dict, "cells?": [{"name": str}]}
 
 
 def write_study(study: StudyFile, place: Place) -> None:
@@ -184,18 +185,23 @@ def check_beginning(cell: Cell, place: Place) -> None:
 
 
 def check_shared(study: StudyFile, place: Place) -> None:
-    """Raise StoreError if OUT holds the text of another study."""
-    before = _json(place.out / STUDY)
+    """Raise StoreError if OUT holds the runs or the text of another study: one without a cell of this one."""
+    before, fix = _json(place.out / STUDY), f"give another folder: derivlang study {study.place} -o OUT"
+    cells = [cell["name"] for cell in before.get("cells") or ()]
+    own = {cell.name for cell in (study.whole or study).cells}
+    if not own.intersection(cells) and any((place.out / RUNS).glob(f"*/{RUN}")):
+        what = f"holds another study: none of its cells ({first_names(cells)}) is in {study.place}"
+        raise StoreError(what, where=str(place.out), fix=fix, id="other-study")
     asked = {"text": list(study.text), "labelled": study.labelled}
     words = {"labelled": "one keeps labels (treebanks), the other has only words (text)"}
     told = difference({"labelled": False, **before}, asked, words)
     if told and before and study.text and (place.out / TEXT).exists():
         where = str(place.out / TEXT)
-        raise StoreError(f"is of another study: {told}", where=where, fix="give another -o", id="other-study")
+        raise StoreError(f"is of another study: {told}", where=where, fix=fix, id="other-study")
 
 
 def check_place(study: StudyFile, place: Place) -> None:
-    """Raise StoreError if OUT holds the text of another study, or a finished run with other options."""
+    """Raise StoreError if OUT holds another study, or a finished run with other options."""
     check_shared(study, place)
     for step in plan(study.whole or study, place):
         check_fits(step, place)

@@ -51,7 +51,7 @@ class Prepared:
     none of a run that reads only pairs. pairs: where sentence pairs come from. dictionary: without a twin it is one of
     words, None if none was given. given: the name of the file of a dictionary that was given, "" if it was made.
     origin: the files of the source; None without one. used: the names of the folders of data that the run uses.
-    overlap: held-out sentences of the source that other texts have.
+    overlap: held-out sentences of the source that other texts have. others: the files of these texts.
     """
 
     settings: TrainingSettings
@@ -65,6 +65,7 @@ class Prepared:
     origin: Origin | None = None
     used: list[str] = field(default_factory=list)
     overlap: int = 0
+    others: tuple[Origin, ...] = ()
 
     def made(self, kind: str, recipe: Mapping[str, Any], write: Callable[[Path], object]) -> Path:
         """Return the folder of a recipe that names all that it depends on, made if it is missing."""
@@ -132,7 +133,8 @@ def prepare_data(
         dictionary = read_words(only, warn)
 
     # Encoded text
-    encoded, overlap = _encoded_texts(folder, languages, list(dict.fromkeys((settings.seq_len, *sorted(lengths)))))
+    folders, every = folder.texts(), list(dict.fromkeys((settings.seq_len, *sorted(lengths))))
+    encoded, overlap = _encoded_texts(folders, languages, every)
     _check_unknown(folder, languages, encoded[settings.seq_len])
     places = zip(by_text(settings.asked), encoded[settings.seq_len], strict=True)
     texts = {number: text for numbers, text in places for number in numbers}
@@ -143,8 +145,9 @@ def prepare_data(
     name = ", ".join(files_given or [path.name for path in paths.dictionary])
     pairs = paired_languages(settings.asked, paths.pairs, named=bool(settings.language))
     return Prepared(
-        settings, folder.path, languages, files, encoded, pairs, dictionary, name, folder.origin, folder.used, overlap
-    )
+        settings, folder.path, languages, files, encoded, pairs, dictionary, name, folder.origin, folder.used, overlap,
+        tuple(one.origin for one in folders[1:]),
+    )  # fmt: skip
 
 
 def prepare_pairs(settings: TrainingSettings, paths: RunPaths) -> Prepared:
@@ -240,15 +243,15 @@ def _dictionary(folder: DataFolder, tokenizer: Path) -> Path:
 
 
 def _encoded_texts(
-    folder: DataFolder, languages: Languages, lengths: list[int]
+    folders: Sequence[DataFolder], languages: Languages, lengths: list[int]
 ) -> tuple[dict[int, tuple[Data, ...]], int]:
     """Return the texts for each row length, each in its languages; without --language, in both: runs share it.
 
-    Return how many held-out sentences of the source are in the other texts, too.
+    Return how many held-out sentences of the source are in the other texts, too. folders: of `DataFolder.texts`.
     """
-    settings, overlap = folder.settings, 0
+    settings, overlap = folders[0].settings, 0
     texts: list[dict[int, Data]] = []
-    for text, numbers in zip(folder.texts(), by_text(settings.asked), strict=True):
+    for text, numbers in zip(folders, by_text(settings.asked), strict=True):
         some = languages.of(numbers) if settings.language else languages
         source = _source(text, some)
         read: dict[int, Data] = {}
@@ -261,7 +264,7 @@ def _encoded_texts(
             )  # fmt: skip
         if texts:
             trained, keys = (one[settings.seq_len].keys for one in (texts[0], read))
-            overlap += heldout_overlap(folder.request, text.request, trained, keys)
+            overlap += heldout_overlap(folders[0].request, text.request, trained, keys)
         texts.append(read)
     return {length: tuple(read[length] for read in texts) for length in lengths}, overlap
 

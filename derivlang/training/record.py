@@ -21,6 +21,7 @@ from derivlang.training import run_folder
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import processes
 from derivlang.training.doses import doses_of
+from derivlang.training.language import by_text
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.prepare import Prepared
@@ -103,7 +104,7 @@ class RunInputs:
             for name in self.model_config.training
             if name in recorded and recorded[name] != wanted.get(name) and declared(TrainingSettings)[name].option
         )
-        also = f"; if it is the same, add what the model had then: {former}" if former else ""
+        also = f"; if it is the same, pass {former}, as the model had then" if former else ""
         check_same(
             recorded,
             wanted,
@@ -143,7 +144,6 @@ class RunInputs:
         """
         settings, model_config, prepared = self.settings, self.model_config, self.prepared
         unread, origin = self.unread, prepared.origin
-        files = {"training_files": origin and origin.files, "heldout_files": origin and origin.heldout}
         record = {
             "format": run_folder.FORMAT,
             "derivlang": __version__,
@@ -173,7 +173,8 @@ class RunInputs:
             "folders": sorted(set(prepared.used)),
             "fingerprint": self.fingerprint,
             "pipeline": prepared.languages.fingerprint(),
-            **files,
+            "training_files": origin and origin.files,
+            "heldout_files": origin and origin.heldout,
             "settings": {name: value for name, value in record_of(self.settings).items() if name not in unread},
             "unread": unread,
             "reading": None if request is None else reading_of(request),
@@ -187,9 +188,13 @@ class RunInputs:
             },
         }
         if settings.language:
+            texts = zip(by_text(settings.asked)[1:], prepared.others, strict=True)
+            files = {number: {"text_files": text.files} for numbers, text in texts for number in numbers}
+            readers = zip(settings.asked, prepared.languages.readers, strict=True)
             record["languages"] = {
-                one.name: {"spec": reader.pipeline.stored, "pipeline": reader.fingerprint}
-                for one, reader in zip(settings.asked[1:], prepared.languages.readers[1:], strict=True)
+                one.name: {"spec": reader.pipeline.stored, "pipeline": reader.fingerprint, **files.get(number, {})}
+                for number, (one, reader) in enumerate(readers)
+                if number
             }
         if len(prepared.texts) > 1:
             record["derived_data"] = prepared.fingerprints(1)

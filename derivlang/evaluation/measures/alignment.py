@@ -9,7 +9,7 @@
 
 Groups are `reverse`, from the derived language to the source, and `language`, with the language embeddings added, if
 the model has any. A guess among the m rows of a language reaches 100 / m. A row of counts is an entry of the
-tokenizer, 0 of 0 if it is not asked for, so that runs with other overlaps and dictionaries have the same units.
+tokenizer that is scored. Runs with other overlaps or dictionaries score other entries: these are other sets.
 
 Sources: ALIGN-MLM (Tang et al. 2022), §5, which samples rows and includes the dictionary's; CSLS: Conneau et al.
 2018, §2.3.
@@ -74,7 +74,7 @@ class Alignment(Measure):
     reads = ()
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
-        """Yield the hits of each entry of the tokenizer, and of a guess; NaN if no entry is asked for.
+        """Yield the hits of each scored entry of the tokenizer, and of a guess; NaN if no entry is scored.
 
         There are no scores outside a dictionary that has every pair.
         """
@@ -101,8 +101,9 @@ class Alignment(Measure):
 
 
 def _score(sets: MeasureSets, column: Column, right: Int64, every: Int64, regime: str, group: str = "") -> Score:
-    counts, value = (np.stack([right, every], axis=1), None) if every.any() else (None, math.nan)
-    return Score(column.name, counts, value, regime, group=group, set=sets.of_vocabulary)
+    some = np.flatnonzero(every)
+    counts, value = (np.stack([right, every], axis=1)[some], None) if len(some) else (None, math.nan)
+    return Score(column.name, counts, value, regime, group=group, set=sets.of_entries(some))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

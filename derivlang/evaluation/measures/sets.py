@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from derivlang.core.arrays import Int64, UInt64
 from derivlang.core.keys import hash_types
 from derivlang.evaluation.heldout import Heldout, TrainingText
 from derivlang.evaluation.measures.bits import SentenceBits
@@ -80,12 +81,15 @@ class MeasureSets:
         return self.scored(self.sentences)
 
     @cached_property
-    def of_vocabulary(self) -> ScoredSet:
-        """What scores of embeddings are of: each entry of the source's tokenizer but the special ones."""
+    def _entry_keys(self) -> UInt64:
+        """The hash of each entry of the source's tokenizer but the special ones."""
         assert isinstance(self.languages.tokenizer, OwnTokenizer)  # needs_twin
         tokenizer = self.languages.tokenizer.tokenizer
-        keys = hash_types(tokenizer.entries()[tokenizer.n_special :])
-        return ScoredSet("vocabulary", set_hash(keys, np.arange(len(keys))), "sub-word")
+        return hash_types(tokenizer.entries()[tokenizer.n_special :])
+
+    def of_entries(self, some: Int64) -> ScoredSet:
+        """Return what scores of these entries of the source's tokenizer are of; a row of counts is an entry."""
+        return ScoredSet("vocabulary", set_hash(self._entry_keys[some], np.arange(len(some))), "sub-word")
 
     def scored(self, text: Heldout) -> ScoredSet:
         """Return what scores of some held-out sentences are of; a row of counts is a sentence."""

@@ -87,7 +87,7 @@ def compare(
 
     Columns: `study`; `kind`, mean, difference or interaction; `factor.NAME`, the condition (a difference has the level
     that is compared; NaN where a condition lacks the factor, or over `conditions`, their number); `contrast`, such as
-    "objective align-mlm − mlm"; `task`, `metric`, `regime` (`delta`: SUP − ZS), `split`, `group`, `layer`; `step`, NA
+    "align-mlm − mlm"; `task`, `metric`, `regime` (`delta`: SUP − ZS), `split`, `group`, `layer`; `step`, NA
     for finished models; `n` seeds; `value`, its 95 % interval `low` to `high`, and `p`, of a value of 0; `p_holm`, in
     the `family` "primary" by itself; `why` there is no interval, or what it leaves out; `units`, the number of test
     documents in it, of kind `unit`; `seeds` and their `values`.
@@ -116,19 +116,22 @@ def compared(section: Section) -> pd.DataFrame:
 
 
 def leading(section: Section, rows: pd.DataFrame, regime: str, factor: str, better: str) -> dict[str, Any] | None:
-    """Return the best level of a factor minus the next one, over the conditions that all levels have; None without.
+    """Return the best level of a factor minus the next one, over the conditions that all levels have; None without, or
+    if a condition has other test sets in another level.
 
     `best` is the value of the best level. rows: of an outcome. better: "up" or "down".
     """
     values, at = _regimes(section, rows).get(regime, {}), section.factors.index(factor)
     means: dict[str, dict[Condition, float]] = {}
+    runs: dict[Condition, list[RunValue]] = {}
     for condition, seeds in values.items():
         if condition[at] != NONE and section.levels_of(condition).get(CONTROL) != UNTRAINED:
-            mean = float(np.mean([one.value for one in seeds.values()]))
-            means.setdefault(condition[at], {})[(*condition[:at], *condition[at + 1 :])] = mean
+            rest = (*condition[:at], *condition[at + 1 :])
+            means.setdefault(condition[at], {})[rest] = float(np.mean([one.value for one in seeds.values()]))
+            runs.setdefault(rest, []).extend(seeds.values())
     shared = sorted(set.intersection(*map(set, means.values()))) if len(means) > 1 else []
     total = {level: sum(of[rest] for rest in shared) for level, of in means.items()}
-    if not shared or not np.isfinite([*total.values()]).all():
+    if not shared or not np.isfinite([*total.values()]).all() or any(_one_set(runs[rest])[1] for rest in shared):
         return None
     first, second = sorted(total, key=lambda level: total[level], reverse=better == "up")[:2]
     sides = ((1 / len(shared), first), (-1 / len(shared), second))

@@ -15,12 +15,13 @@ from derivlang.core.messages import counted, first_names
 from derivlang.evaluation.columns import PERCENT, Column
 from derivlang.evaluation.report.cells import EMPTY, Table, grid, interval, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole, leading
-from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, told_of
+from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Condition, Section, told_of
 from derivlang.evaluation.report.frame import CHANCE, DELTA, RANGE, SUP, ZS
 from derivlang.evaluation.report.tables import ReportedScore
 from derivlang.evaluation.table import SETTING
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.pipeline import Pipeline
+from derivlang.training.language import Language, read_languages
 from derivlang.training.objectives.registry import find_objective, objective_names
 from derivlang.transforms.registry import find_transform, transform_names
 
@@ -37,7 +38,9 @@ def results_of(score: ReportedScore) -> Iterator[str]:
     for _, some in differences[differences["regime"] == regime].groupby(["factor", "contrast"], sort=False):
         row = some.loc[some["conditions"].idxmax()]  # the mean over conditions, if there are several
         p = f", p {p_value(row['p'])}"
-        yield f"{score.title(regime)}: {row['contrast']} = {_difference(row, column, p)}."
+        factor, base = row["factor"], section.baseline[row["factor"]]
+        level = row["contrast"].removesuffix(f" − {base}")
+        yield f"{score.title(regime)}: {factor} {level} − {factor} {base} = {_difference(row, column, p)}."
     named = [name for name in section.factors if name not in _HASHES]
     first = [*section.baseline, *(name for name in named if name == "objective"), *named]
     rows = score.scores[score.scores["final"] & is_whole(score.scores.assign(step=pd.NA))]
@@ -51,13 +54,14 @@ def results_of(score: ReportedScore) -> Iterator[str]:
         if column.better == "up" and regime != DELTA and row["best"] < chance:
             told += f"; both are below chance ({number(chance, column.unit)})"
         yield f"{score.title(regime)}: {told}."
-    shares = [(row["value"], section.label(row["condition"]) or "all runs")
+    shares = [(row["value"], row["condition"])
               for row in score.means[score.means["regime"] == RANGE].to_dict("records")
               if section.levels_of(row["condition"]).get(CONTROL) != UNTRAINED]  # fmt: skip
     if shares and max(shares)[0] < 0:
-        yield f"{score.title()}: ZS is below the floor."
+        yield f"{score.title()}: ZS is below the floor ({_from_floor(score, max(shares)[1])})."
     elif shares:
-        way = " to ".join(f"{number(value)} % ({label})" for value, label in dict.fromkeys([min(shares), max(shares)]))
+        ends = dict.fromkeys([min(shares), max(shares)])
+        way = " to ".join(f"{number(value)} % ({_from_floor(score, condition)})" for value, condition in ends)
         yield f"{score.title()}: of the way from the floor to SUP, ZS goes {way}."
     means = score.means[score.means["regime"] == SUP].set_index("condition")["value"]
     behind = [
@@ -68,10 +72,25 @@ def results_of(score: ReportedScore) -> Iterator[str]:
     if column.better == "up" and behind:
         yield f"{score.title(SUP)}: the untrained model is ahead of {first_names(behind)}."
     yield from section.notes
+    languages = _languages(section)
+    if languages:
+        yield f"Languages: {', '.join(_named(one, languages[0]) for one in languages)}."
     for name, shown in _SHOWN.items():
-        if values := _values(section, name):
+        if (values := _values(section, name)) and not (languages and name == "spec"):
             yield f"{shown}: {'; '.join(values)}."
-    yield from _summaries(section)
+    yield from _summaries(
+        section, [one.t for one in languages if not one.text] if languages else _values(section, "spec")
+    )
+
+
+def _from_floor(score: ReportedScore, condition: Condition) -> str:
+    """Return how far ZS is from its floor: "mlm: +12.3 points from 25.2, the floor of 1 untrained run"."""
+    section, means = score.section, {(row["regime"], row["condition"]): row for row in score.means.to_dict("records")}
+    untrained = means.get((ZS, section.untrained(condition)))
+    floor = (untrained or means[CHANCE, condition])["value"]
+    points = signed(means[ZS, condition]["value"] - floor, score.column.unit)
+    what = f"the floor of {counted(untrained['n'], 'untrained run')}" if untrained else "chance"
+    return f"{section.label(condition) or 'all runs'}: {points} points from {number(floor, score.column.unit)}, {what}"
 
 
 def _difference(row: Any, column: Column, p: str = "") -> str:
@@ -92,10 +111,25 @@ def _values(section: Section, name: str) -> list[str]:
             for text in map(str, values)]  # fmt: skip
 
 
-def _summaries(section: Section) -> Iterator[str]:
+def _languages(section: Section) -> list[Language]:
+    """Return the languages of runs of --language, each once; [] of runs of two languages."""
+    some: dict[Language, None] = {}
+    for text in _values(section, "language"):
+        with suppress(DerivlangError):
+            some |= dict.fromkeys(read_languages(text.split("; ")))
+    return list(some)
+
+
+def _named(one: Language, source: Language) -> str:
+    """Return a language with its text, word rules and transforms: "ar (ar.txt, lang ar)", "rf (trans,inv of fr)"."""
+    of = one.text or source.name
+    return f"{one.name} ({of if one.t == 'identity' else f'{one.t} of {of}'}{f', lang {one.lang}' if one.lang else ''})"
+
+
+def _summaries(section: Section, specs: list[str]) -> Iterator[str]:
     """Yield what the transforms, objectives and tasks of the runs are, where their packages are there."""
     kinds: list[tuple[Iterable[str], Callable[[str], Any], list[str]]] = [
-        (transform_names(), find_transform, _values(section, "spec")),
+        (transform_names(), find_transform, specs),
         (objective_names(), find_objective, _values(section, "objective")),
         (TASKS.names(), TASKS.find, list(section.rows["task"].unique())),
     ]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from derivlang.core.messages import counted
+from derivlang.core.messages import counted, first_names
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.lines import seeds_told, set_told, signature_line, units_told
 from derivlang.evaluation.report.cells import (
@@ -27,7 +27,7 @@ from derivlang.evaluation.report.cells import (
     p_value,
     signed,
 )
-from derivlang.evaluation.report.compare import PRIMARY, is_whole, last_layer
+from derivlang.evaluation.report.compare import OTHER_SETS, PRIMARY, is_whole, last_layer
 from derivlang.evaluation.report.factors import INTERACTION, Condition, Section, told_of
 from derivlang.evaluation.report.frame import CHANCE, FLOORS, RANGE, REGIMES
 from derivlang.evaluation.scores import counts_of
@@ -89,11 +89,13 @@ def contrast_table(score: ReportedScore, kind: str) -> Table | None:
             **({"p (Holm)": p_value(row["p_holm"])} if row["family"] == PRIMARY else {}),
         }
         lines.append(((regime_title(row["regime"]), row["factor"], row["contrast"], told), cells))
-    tests, baseline = some["family"].eq(PRIMARY).sum(), told_of(section.baseline)
+    tests, baseline, sets = some["family"].eq(PRIMARY).sum(), told_of(section.baseline), _other_sets(some)
+    paired = "paired by pre-training seed" if sets else "paired by pre-training seed, on the same test set"
     note = [
         f"How far a difference from the baseline ({baseline}) depends on another factor."
         if kind == INTERACTION
-        else f"A level minus the baseline ({baseline}), paired by pre-training seed, on the same test set.",
+        else f"A level minus the baseline ({baseline}), {paired}.",
+        sets,
         "A mean of conditions is over those that all sides have, each with the same weight."
         if some["conditions"].max() > 1
         else "",
@@ -177,6 +179,13 @@ def _intervals(some: pd.DataFrame) -> str:
     """Return what the cells of means have: intervals, if some do, and a warning if they are of few units."""
     told = ", with 95 % intervals" if some["low"].notna().any() else ""
     return f"Means over n pre-training seeds{told}. {_few(some)}".rstrip()
+
+
+def _other_sets(some: pd.DataFrame) -> str:
+    """Return which comparisons are of several test sets, as a sentence."""
+    others = some["why"].str.contains(OTHER_SETS) & (some["conditions"] == 1)  # a mean may be over several sets
+    told = first_names(some.loc[others, "contrast"].unique())
+    return f"There are {OTHER_SETS} in {told}: these differences may come from what was tested." if told else ""
 
 
 def _few(some: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ DIR/report.json                what the report is of, and its files
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from derivlang.evaluation.report.tables import (
     scores_of,
     signatures,
 )
-from derivlang.evaluation.table import write_scores
+from derivlang.evaluation.table import FACTOR, TARGET, write_scores
 from derivlang.formats.progress import stage
 from derivlang.store.folders import is_free, replace_folder
 from derivlang.store.record import read_record, record_text
@@ -65,7 +65,7 @@ def report(
     sections = sections_of(with_names(scores), baseline, primary) if len(scores) else []
     evaluated = {f"{section.name}/{run}" for section in sections for run in section.runs}
     runs = evaluated | set(scores.attrs.get("states") or {})
-    told = [*TERMS, _told(len(runs), sorted(runs - evaluated))]
+    told = [*TERMS, _told(len(_runs(runs, scores)), sorted(runs - evaluated))]
     contents: dict[str, str | bytes] = {}
 
     def write(folder: Path) -> None:
@@ -88,7 +88,8 @@ def report(
 
     replace_folder(out, write, files_of_report(out), record=DATA, what="report")
     figures = sum(name.endswith(".svg") for name in contents)
-    return {"out": str(out), "runs": len(runs), "evaluated": len(evaluated), "figures": figures}
+    n = {name: len(_runs(some, scores)) for name, some in (("runs", runs), ("evaluated", evaluated))}
+    return {"out": str(out), **n, "figures": figures}
 
 
 def part_of(section: Section, prefix: str = "") -> Part:
@@ -116,6 +117,13 @@ def part_of(section: Section, prefix: str = "") -> Part:
     results = list(results_of(headlines[0]))
     named = [[replace(one, name=f"{prefix}{one.name}") for one in some if one is not None] for some in (blocks, folded)]
     return Part(section.title, results, named[0], settings_of(section), named[1])
+
+
+def _runs(names: Collection[str], scores: pd.DataFrame) -> set[str]:
+    """Return the runs of names; a run of several languages has the name RUN@TARGET for each target."""
+    column = f"{FACTOR}{TARGET}"
+    targets = [f"@{one}" for one in scores[column].dropna().unique()] if column in scores else []
+    return {next((name.removesuffix(one) for one in targets if name.endswith(one)), name) for name in names}
 
 
 def _told(runs: int, missing: Sequence[str]) -> str:
