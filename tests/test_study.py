@@ -39,6 +39,7 @@ from derivlang.studies.settings import Place
 from derivlang.studies.text import is_joined, join
 from derivlang.training.language import read_languages
 from derivlang.training.record import levels_of
+from tests import runs
 from tests.commands import ROOT, command_line, environment, run, snapshot
 from tests.study_calls import Here, here, server
 
@@ -655,6 +656,31 @@ def test_a_new_level_adds_only_the_missing_cells(tmp_path: Path, processes: type
     processes.calls.clear()
     run_study(more, place)
     assert processes.calls == ["report report"]
+
+
+@pytest.mark.parametrize(("old", "new"), [("[1, 2, 3]", "[1, 3]"), ("perm", "inv"), ("[1, 2, 3]", "[1, 2, 3, 4]")])
+def test_a_run_is_in_the_report_or_is_named(
+    old: str, new: str, tmp_path: Path, processes: type[Finished], recwarn: pytest.WarningsRecorder
+) -> None:
+    place, said = Place(tmp_path / "out"), list[str]()
+    before = study_of(tmp_path, GRID)
+    for cell in before.cells:
+        runs.run(place.out / "runs" / cell.name, seed=int(str(cell.levels["seed"])))
+    after = study_of(tmp_path, GRID.replace(old, new))
+    lost = {cell.name for cell in before.cells} - {cell.name for cell in after.cells}
+    write_study(after, place)
+    reported = {Path(run).name for run in derivlang.scores(place.out)["run"]}
+    assert len(reported) == 24 - len(lost)
+    warnings = [str(one.message) for one in recwarn]
+    assert len(warnings) == bool(lost)
+    if lost:
+        first, more = sorted(lost)[:3], f" and {len(lost) - 3} more"
+        told = f"leaves out {len(lost)} runs of 24 in its folder (not cells of its file): {', '.join(first)}{more}"
+        assert warnings[0].endswith(told)
+    shutil.rmtree(place.out)
+    for study in (before, after):  # which says it, too
+        run_study(study, place, said.append)
+    assert sum("leaves out" in line for line in said) == len(warnings)
 
 
 def test_a_cell_that_fails_does_not_end_the_others(tmp_path: Path, processes: type[Finished]) -> None:

@@ -53,8 +53,8 @@ _ANY_STEP = "remove this file, or evaluate again: derivlang evaluate RUN --every
 def scores(*places: Path | str, warn: Callable[[str], None] = warn) -> DataFrame:
     """Return the table of scores of studies, run folders, folders of run folders, and files scores.parquet.
 
-    warn: called once if finished runs have no model. Raise UsageError if there is no run, StoreError for a folder
-    without a run and for damaged files.
+    warn: called for finished runs without a model, and for runs in a study's folder that are not its cells. Raise
+    UsageError if there is no run, StoreError for a folder without a run and for damaged files.
     """
     import pandas as pd
 
@@ -62,7 +62,7 @@ def scores(*places: Path | str, warn: Callable[[str], None] = warn) -> DataFrame
     files = [path for path in paths if path.is_file()]
     runs: dict[Path, Path] = {}
     for folder in paths:
-        for run in _find(folder) if folder not in files else ():
+        for run in _find(folder, warn) if folder not in files else ():
             runs.setdefault(run.resolve(), run)
     if not runs and not files:
         raise UsageError("there are no runs to report", where="RUNS", fix="give run folders", id="no-runs")
@@ -212,7 +212,7 @@ def _is_last(path: Path) -> bool:
     return not path.stem.startswith("step-")
 
 
-def _find(folder: Path) -> list[Path]:
+def _find(folder: Path, warn: Callable[[str], None]) -> list[Path]:
     if not folder.is_dir():
         raise StoreError("there is no such folder", where=str(folder), id="missing-folder")
     if (folder / RUN).exists():
@@ -223,6 +223,8 @@ def _find(folder: Path) -> list[Path]:
             raise UsageError(
                 f"no cell of the study has been run: only {STUDY} is there", where=str(folder), id="no-runs"
             )
+        if left_out := plan.left_out():
+            warn(left_out)
         return inside
     inside = sorted(path.parent for path in folder.glob(f"*/{RUN}"))
     if not inside:
