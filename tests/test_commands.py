@@ -376,6 +376,10 @@ CAUSAL = {"objective": "clm", "model": "tiny-gpt", **SMALL}
             lambda run, out: derivlang.pretrain("demo", "trans", out, mask=0.3, **CAUSAL),
             "clm has no masked words, so mask= has no effect",
         ),
+        (
+            lambda run, out: derivlang.pretrain("demo", "trans", out, dict_by="mass", dict_seed=2, **SMALL),
+            "mlm has no dictionary, so dict_by= has no effect on the training mlm has no dictionary or sentence pairs",
+        ),
     ],
 )  # fmt: skip
 def test_what_has_no_effect_is_said(call: Callable[..., Any], told: str, tmp_path: Path) -> None:

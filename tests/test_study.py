@@ -658,6 +658,28 @@ def test_a_new_level_adds_only_the_missing_cells(tmp_path: Path, processes: type
     assert processes.calls == ["report report"]
 
 
+@pytest.mark.parametrize(
+    ("factor", "levels", "equal"),
+    [
+        ("dict-coverage", "[25, 50]", {"mlm", "tlm"}),
+        ("dict-seed", "[1, 2]", {"mlm"}),
+        ("parallel", "[25, 50]", {"mlm", "align-mlm"}),
+        ("mask", "[0.15, 0.3]", set()),
+    ],
+)
+def test_cells_that_train_the_same_model_are_named(
+    factor: str, levels: str, equal: set[str], tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    objectives = ("mlm", "align-mlm", "tlm")
+    text = GRID.replace("overlap = [0, 25, 50, 100]", f"objective = {list(objectives)}\n{factor} = {levels}")
+    study_of(tmp_path, re.sub(r":overlap=\{overlap\}|(baseline|x) = .*overlap.*", "", text))
+    told = [str(one.message) for one in recwarn]
+    assert len(told) == bool(equal)
+    if equal:
+        assert f"{6 * len(equal)} pairs of cells train the same model, e.g. " in told[0]
+        assert re.search(r"e\.g\. identity\.([a-z-]+)\.", told[0])[1] in equal  # type: ignore[index]
+
+
 @pytest.mark.parametrize(("old", "new"), [("[1, 2, 3]", "[1, 3]"), ("perm", "inv"), ("[1, 2, 3]", "[1, 2, 3, 4]")])
 def test_a_run_is_in_the_report_or_is_named(
     old: str, new: str, tmp_path: Path, processes: type[Finished], recwarn: pytest.WarningsRecorder
