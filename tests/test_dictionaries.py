@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -316,6 +317,17 @@ def test_files_that_are_no_dictionary(name: str, content: bytes, message: str, t
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=message):
         read_dictionary(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.txt", "my d.tsv"])
+@pytest.mark.parametrize("mark", [",", ";", "|"])
+def test_the_advice_for_another_separator_helps(name: str, mark: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(f"house{mark}maison\ndog{mark}chien\nice cream{mark}glace\n", "utf-8")
+    told = run("dict", "check", tmp_path / name, code=1).err
+    assert f"the words are separated by {mark!r}, not by tabs" in told
+    subprocess.run(told[told.index("tr ") :], shell=True, cwd=tmp_path, check=True)
+    pairs = (("house", "maison"), ("dog", "chien"), ("ice cream", "glace"))
+    assert read_dictionary(tmp_path / "NEW.tsv", strict=True).pairs == pairs
 
 
 # the command

@@ -23,6 +23,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -118,6 +119,8 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
     path = located(path)
     data = read_whole(path)
     kind = _SUFFIXES.get(suffix_of(path), "muse")
+    if kind != "json":
+        _check_separator(data.decode(errors="replace").splitlines(), path, tabs=kind == "tsv")
     rows = _json(data, path) if kind == "json" else _lines(data, path, tabs=kind == "tsv")
     pairs: dict[tuple[str, str], int] = {}
     faults: list[Fault] = []
@@ -185,6 +188,19 @@ def _fault(line: int, row: tuple[str, str], known: Container[tuple[str, str]], *
         if word in SPECIALS:
             return Fault(line, "special", f"the {side} {word!r} is a special token")
     return Fault(line, "duplicate", f"the pair {row[0]!r}, {row[1]!r} is there already") if row in known else None
+
+
+def _check_separator(lines: Sequence[str], path: Path, *, tabs: bool) -> None:
+    """Raise DataError dictionary if most lines have a comma, semicolon or bar, and no separator of the format."""
+    cells = [line for line in lines if len(line.split("\t" if tabs else None)) == 1]
+    for mark in ",;|":
+        if 2 * sum(mark in cell.strip(mark) for cell in cells) > len(lines):
+            raise DataError(
+                f"the words are separated by {mark!r}, not by tabs or spaces",
+                where=str(path),
+                fix=f"write tabs: tr '{mark}' '\\t' < {shlex.quote(str(path))} > NEW.tsv",
+                id="dictionary",
+            )
 
 
 def _lines(data: bytes, path: Path, *, tabs: bool) -> Iterator[tuple[int, _Row | Fault]]:
