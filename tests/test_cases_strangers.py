@@ -220,3 +220,26 @@ def test_words_and_tags_have_advice(name: str, text: str, told: str, tmp_path: P
     assert told in run("make", "--t", "inv", source, "-o", tmp_path / "a", code=None).err
     if "--format tagged" in told and "B-" in text:
         run("make", "--t", "inv", source, "-o", tmp_path / "a", "--format", "tagged")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_the_encoding_of_a_text_is_named_whatever_ends_its_lines(encoding: str, end: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(end.join(["The cat sat .", "A dog ran .", ""] * 9).encode(encoding))
+    make = ("make", "--t", "inv", tmp_path / "a.txt", "-o", tmp_path / "out")
+    assert "encoding, such as utf-16\n" in (told := run(*make, code=1).err) or f"pass --encoding {encoding}," in told
+    run(*make, "--encoding", encoding)
+    assert pq.read_table(next((tmp_path / "out").rglob("*.parquet"))).num_rows == 18
+
+
+def test_a_text_inside_objects_has_the_name_that_the_user_gave(tmp_path: Path) -> None:
+    rows = [{"doc": {"body": {"text": text}}} for text in ("Mara met .", None)]
+    make = ("make", "--t", "inv", lines(tmp_path / "a.jsonl", *rows), "-o", tmp_path / "out")
+    assert "a.jsonl:2: no text in doc.body.text [null-text]" in run(*make, "--text-column", "doc.body.text", code=1).err
+
+
+def test_lists_of_word_and_tag_are_told_apart_from_text(tmp_path: Path) -> None:
+    row = {"id": "a-1", "tokens": [[word, tag] for word, tag in zip(MARA, BIO, strict=True)]}
+    told = run("make", "--t", "inv", lines(tmp_path / "a.jsonl", row, row), "-o", tmp_path / "out", code=2).err
+    assert "tokens holds lists of lists, such as [word, tag]: write the words and the tags" in told
+    assert "--text-column" not in told
