@@ -50,9 +50,9 @@ class MakeDictionary(Command[dict[str, Any]], DictionaryChoice, SourceOptions):
 
     def __call__(self) -> dict[str, Any]:
         """Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise",
-        "left_out"}: numbers of lines, of words with a translation and of chosen ones; percentages of these and of
-        running words in the file; numbers of held-out entries, of wrong pairs and of chosen pairs that the format
-        cannot hold. No file is left half-written."""
+        "left_out", "heldout_left_out"}: numbers of lines, of words with a translation and of chosen ones; percentages
+        of these and of running words in the file; numbers of held-out entries, of wrong pairs, and of chosen and of
+        held-out pairs that the format cannot hold. No file is left half-written."""
         from derivlang.lexical.dictionary import make_dictionary
 
         warn_of_fractions(type(self), vars(self))
