@@ -9,6 +9,7 @@ from derivlang.cli.messages import say
 from derivlang.cli.options import show_set
 from derivlang.cli.types import source_argument
 from derivlang.commands.sets import MakeSet, seeded_pipeline
+from derivlang.core.messages import in_shell
 
 if TYPE_CHECKING:
     from derivlang.commands.results import DerivedSet
@@ -23,7 +24,8 @@ def _run(asked: MakeSet) -> DerivedSet:
         say(
             f"the lexicon was fitted on the training split of this source, or its first; for other sources of this "
             f"language give "
-            f"--lexicon {made.path / LEXICON} (`derivlang verify {made.path} OTHER` compares two sets)"
+            f"--lexicon {in_shell(made.path / LEXICON)} (`derivlang verify {in_shell(made.path)} OTHER` "
+            "compares two sets)"
         )
     return made
 

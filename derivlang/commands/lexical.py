@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from derivlang.commands.command import Command, Spec, pipeline_of, transforms
 from derivlang.commands.folders import named_folder, set_size
-from derivlang.core.messages import warn
+from derivlang.core.messages import in_shell, warn
 from derivlang.core.settings import replaces, setting
 from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
 from derivlang.formats.progress import found, stage
@@ -155,10 +155,13 @@ def _warn_of_side(source: str, tokenizer: Path) -> None:
     from derivlang.store.manifest import NAME, Derived
 
     folder = located(source)
-    if (folder / NAME).exists() and any(one.has_lexicon for one in Derived(folder).pipeline.transforms):
+    if not (folder / NAME).exists():
+        return
+    pipeline = Derived(folder).pipeline
+    if any(one.has_lexicon for one in pipeline.transforms):
         warn(
             f"{source} is a derived set, whose source is read: the tokenizer does not know its derived words; one of "
-            f"these is the twin: derivlang tokenizer twin {tokenizer} --t {Derived(folder).pipeline}"
+            f"these is the twin: derivlang tokenizer twin {in_shell(tokenizer, '--t', pipeline)}"
         )
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.lexicon import Lexicon
-from derivlang.core.messages import warn
+from derivlang.core.messages import in_shell, warn
 from derivlang.core.spec import read_spec
 from derivlang.distance.measure import bits_of_units, derive_all
 from derivlang.distance.reordering import Reordering
@@ -159,7 +159,7 @@ def match(
         warn(f"{spec} is at an end of its family, which goes from {what} of {near:.3f} to {far:.3f}")
     if words := [one for one in language.transforms if not one.has_order]:
         whole = Pipeline((*words, *family.at(value).transforms))
-        warn(f"{spec} has none of what {language} changes beside the order; with it, the control is {whole}")
+        warn(f"{spec} has none of what {language} changes beside the order; with it, the control is {in_shell(whole)}")
     step = abs(dial.near - dial.far) / 200
     a, b = np.clip([value - step, value + step], min(dial.near, dial.far), max(dial.near, dial.far)).tolist()
     half = _half_interval(wanted, reached, (_mean(parts(b)) - _mean(parts(a))) / (b - a))

@@ -23,7 +23,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shlex
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from typing import Any, Literal, get_args
 
 from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.core.lexicon import SPECIALS, escape, unescape
-from derivlang.core.messages import counted
+from derivlang.core.messages import counted, in_shell
 from derivlang.formats.opening import read_whole, suffix_of, utf8_text
 from derivlang.formats.places import located
 
@@ -85,7 +84,7 @@ class Dictionary:
             return None
         noun = counted(len(faults), self.unit)
         first = f"{self.unit} {faults[0].line}: {faults[0].what}"
-        return f"{path}: {noun} skipped, the first is {first} (`derivlang dict check {path}` lists all)"
+        return f"{path}: {noun} skipped, the first is {first} (`derivlang dict check {in_shell(path)}` lists all)"
 
     def counts(self) -> dict[str, int]:
         """Return the number of faults of each kind."""
@@ -198,7 +197,7 @@ def _check_separator(lines: Sequence[str], path: Path, *, tabs: bool) -> None:
             raise DataError(
                 f"the words are separated by {mark!r}, not by tabs or spaces",
                 where=str(path),
-                fix=f"write tabs: tr '{mark}' '\\t' < {shlex.quote(str(path))} > NEW.tsv",
+                fix=f"write tabs: tr '{mark}' '\\t' < {in_shell(path)} > NEW.tsv",
                 id="dictionary",
             )
 
