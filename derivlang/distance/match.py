@@ -157,7 +157,7 @@ def match(
     near, far = tried[0][1] + goal, _mean(parts(dial.far))
     if _mean(reached) in (near, far):
         warn(f"{spec} is at an end of its family, which goes from {what} of {near:.3f} to {far:.3f}")
-    if words := [one for one in language.transforms if not one.has_order]:
+    if words := [one for one in language.transforms if one.has_lexicon and not one.has_order]:
         whole = Pipeline((*words, *family.at(value).transforms))
         warn(f"{spec} has none of what {language} changes beside the order; with it, the control is {in_shell(whole)}")
     step = abs(dial.near - dial.far) / 200
