@@ -467,6 +467,10 @@ def test_a_dry_run_tells_sizes_time_and_disk(tmp_path: Path) -> None:
     study, place = study_of(tmp_path, GRID), Place(tmp_path)
     demo = shared_cost(study, place)
     assert demo is not None
+    large = written(tmp_path, "The cat sat on the mat .\n" * 432_000, "large.tokens")  # as much as WikiText-2
+    other = shared_cost(study_of(tmp_path, GRID.replace("demo", str(large))), place)
+    assert other is not None
+    assert demo[0] < 5 < 70 < other[0] < 90
     assert shared_cost(study_of(tmp_path, GRID.replace('"demo"', '"no.txt"')), place) is None
 
 
