@@ -315,7 +315,8 @@ class SessionOptions(Settings):
     keep: int = setting(2, "Number of checkpoints to keep.", minimum=1)
     tracker: Names = setting(
         (),
-        "NAME=PROJECT of an experiment tracker of accelerate: tensorboard, wandb, mlflow …; may be repeated.",
+        "NAME=PROJECT of an experiment tracker of accelerate: tensorboard, mlflow, wandb (which sends figures over the "
+        "network unless WANDB_MODE=offline) …; may be repeated.",
         check=_check_trackers,
     )
     factor: Names = setting((), "NAME=LEVEL of a study, kept in run.json; may be repeated.", check=_check_factors)
