@@ -230,6 +230,25 @@ def test_a_report_of_runs_without_an_evaluation_has_their_losses(tmp_path: Path)
     assert "training" not in set(derivlang.scores(*sorted(tmp_path.glob("*[12]")), tmp_path / "evaluated")["task"])
 
 
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({}, "Source: synthetic."),
+        ({"reading": {"lang": None}}, "Source: synthetic."),
+        ({"reading": {"lang": "de"}}, "Source: de (synthetic)."),
+        (
+            {"reading": {"lang": None}, "settings": {"language": ["en=text:synthetic", "la=t:inv"]}},
+            "Source: en (synthetic).",
+        ),
+    ],
+)
+def test_a_source_has_the_name_of_its_language(facts: dict[str, Any], told: str, tmp_path: Path) -> None:
+    for seed in (1, 2):
+        runs.run(tmp_path / f"run.{seed}", seed=seed, facts=facts)
+    report(derivlang.scores(tmp_path), tmp_path / "report")
+    assert told in text_of(tmp_path / "report")
+
+
 def test_one_contrast_has_one_p_and_stars_are_of_the_primary_outcome_alone(scores: pd.DataFrame, written: Path) -> None:
     one, found = analysed(scores)
     starred = found[found["p_holm"] < 0.05]
