@@ -26,6 +26,7 @@ from derivlang.evaluation.columns import Column
 from derivlang.evaluation.report.cells import MEAN, Table, number, signed
 from derivlang.evaluation.table import read_scores, write_scores
 from tests import runs
+from tests.commands import run
 from tests.frames import (
     ACCURACY,
     ALIGNMENT,
@@ -247,6 +248,11 @@ def test_a_source_has_the_name_of_its_language(facts: dict[str, Any], told: str,
         runs.run(tmp_path / f"run.{seed}", seed=seed, facts=facts)
     report(derivlang.scores(tmp_path), tmp_path / "report")
     assert told in text_of(tmp_path / "report")
+
+
+def test_a_factor_has_one_baseline(tmp_path: Path) -> None:
+    twice = ("--baseline", "t=inv", "--baseline", "objective=mlm", "--baseline", "t=trans")
+    assert "--baseline: a factor has two baselines" in run("report", tmp_path, *twice, code=2).err
 
 
 def test_one_contrast_has_one_p_and_stars_are_of_the_primary_outcome_alone(scores: pd.DataFrame, written: Path) -> None:
