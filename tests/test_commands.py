@@ -372,6 +372,7 @@ CAUSAL = {"objective": "clm", "model": "tiny-gpt", **SMALL}
     [
         (lambda run, out: derivlang.make("demo", "inv", out, seed=3), "takes a seed from seed=, so it has no effect"),
         (lambda run, out: run.evaluate(measure="alignment", epochs=2, pairs=3), "so epochs= has no effect"),
+        (lambda run, out: run.evaluate(measure="alignment", predictions=True), "so predictions=True has no effect"),
         (
             lambda run, out: derivlang.pretrain("demo", "trans", out, mask=0.3, **CAUSAL),
             "clm has no masked words, so mask= has no effect",
