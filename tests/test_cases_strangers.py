@@ -47,6 +47,17 @@ def test_labels_that_stay_are_said(row: dict[str, Any], told: str, tmp_path: Pat
     assert told in said if told else not said
 
 
+@pytest.mark.parametrize("key", ["tokens", "text"])
+@pytest.mark.parametrize(("less", "rows", "told"), [(0, 5, True), (1, 5, False), (0, 4, False)])
+def test_labels_in_a_text_are_said(key: str, less: int, rows: int, told: bool, tmp_path: Path) -> None:
+    """They have a part for each word; in one row less, or in few rows, that may be by chance."""
+    words = [MARA[n % 2 :] for n in range(rows)]
+    tags = [" ".join("NNV."[n % 2 + less * (n == rows - 1) :]) for n in range(rows)]
+    table = [{key: one if key == "tokens" else " ".join(one), "pos": tag} for one, tag in zip(words, tags, strict=True)]
+    said = run("make", "--t", "inv", lines(tmp_path / "a.jsonl", *table), "-o", tmp_path / "out").err
+    assert ("'pos' has as many parts as words in each of the first 5 rows" in said) == told
+
+
 def test_tags_that_come_late_are_refused_and_may_be_named(tmp_path: Path) -> None:
     """The first rows decide what a list holds; entities after thousands of rows of something else are not moved."""
     early, late = {"tokens": ["Bo", "Kim", "ran"], "labels": ["x"]}, {"tokens": ["Bo", "Kim", "ran"], "labels": BIO[:3]}
