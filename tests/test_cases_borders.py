@@ -231,7 +231,9 @@ def test_a_dictionary_in_muse_form_has_no_capitals(more: tuple[object, ...], tmp
         assert len(line.split()) == 2
     whole = run("dict", "--t", "trans", "demo", "-o", tmp_path / "d.tsv", "--json", *more).json
     assert whole["left_out"] == 0 < made["left_out"]
-    assert made["pairs"] == len((tmp_path / "d.txt").read_text("utf-8").splitlines())
+    written_pairs = {path.name: len(path.read_text("utf-8").splitlines()) for path in tmp_path.glob("d*.txt")}
+    assert made["pairs"] == written_pairs["d.txt"] == made["entries"] - made["left_out"]  # of each file its own
+    assert written_pairs.get("d.heldout.txt", 0) == made["heldout"] - made["heldout_left_out"]
 
 
 def test_a_dictionary_without_any_entry_for_muse_is_refused(tmp_path: Path) -> None:

@@ -47,6 +47,17 @@ def test_labels_that_stay_are_said(row: dict[str, Any], told: str, tmp_path: Pat
     assert told in said if told else not said
 
 
+@pytest.mark.parametrize("key", ["tokens", "text"])
+@pytest.mark.parametrize(("less", "rows", "told"), [(0, 5, True), (1, 5, False), (0, 4, False)])
+def test_labels_in_a_text_are_said(key: str, less: int, rows: int, told: bool, tmp_path: Path) -> None:
+    """They have a part for each word; in one row less, or in few rows, that may be by chance."""
+    words = [MARA[n % 2 :] for n in range(rows)]
+    tags = [" ".join("NNV."[n % 2 + less * (n == rows - 1) :]) for n in range(rows)]
+    table = [{key: one if key == "tokens" else " ".join(one), "pos": tag} for one, tag in zip(words, tags, strict=True)]
+    said = run("make", "--t", "inv", lines(tmp_path / "a.jsonl", *table), "-o", tmp_path / "out").err
+    assert ("'pos' has as many parts as words in each of the first 5 rows" in said) == told
+
+
 def test_tags_that_come_late_are_refused_and_may_be_named(tmp_path: Path) -> None:
     """The first rows decide what a list holds; entities after thousands of rows of something else are not moved."""
     early, late = {"tokens": ["Bo", "Kim", "ran"], "labels": ["x"]}, {"tokens": ["Bo", "Kim", "ran"], "labels": BIO[:3]}
@@ -220,3 +231,26 @@ def test_words_and_tags_have_advice(name: str, text: str, told: str, tmp_path: P
     assert told in run("make", "--t", "inv", source, "-o", tmp_path / "a", code=None).err
     if "--format tagged" in told and "B-" in text:
         run("make", "--t", "inv", source, "-o", tmp_path / "a", "--format", "tagged")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_the_encoding_of_a_text_is_named_whatever_ends_its_lines(encoding: str, end: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(end.join(["The cat sat .", "A dog ran .", ""] * 9).encode(encoding))
+    make = ("make", "--t", "inv", tmp_path / "a.txt", "-o", tmp_path / "out")
+    assert "encoding, such as utf-16\n" in (told := run(*make, code=1).err) or f"pass --encoding {encoding}," in told
+    run(*make, "--encoding", encoding)
+    assert pq.read_table(next((tmp_path / "out").rglob("*.parquet"))).num_rows == 18
+
+
+def test_a_text_inside_objects_has_the_name_that_the_user_gave(tmp_path: Path) -> None:
+    rows = [{"doc": {"body": {"text": text}}} for text in ("Mara met .", None)]
+    make = ("make", "--t", "inv", lines(tmp_path / "a.jsonl", *rows), "-o", tmp_path / "out")
+    assert "a.jsonl:2: no text in doc.body.text [null-text]" in run(*make, "--text-column", "doc.body.text", code=1).err
+
+
+def test_lists_of_word_and_tag_are_told_apart_from_text(tmp_path: Path) -> None:
+    row = {"id": "a-1", "tokens": [[word, tag] for word, tag in zip(MARA, BIO, strict=True)]}
+    told = run("make", "--t", "inv", lines(tmp_path / "a.jsonl", row, row), "-o", tmp_path / "out", code=2).err
+    assert "tokens holds lists of lists, such as [word, tag]: write the words and the tags" in told
+    assert "--text-column" not in told

@@ -352,9 +352,14 @@ CAUSAL = {"objective": "clm", "model": "tiny-gpt", **SMALL}
     [
         (lambda run, out: derivlang.make("demo", "inv", out, seed=3), "takes a seed from seed=, so it has no effect"),
         (lambda run, out: run.evaluate(measure="alignment", epochs=2, pairs=3), "so epochs= has no effect"),
+        (lambda run, out: run.evaluate(measure="alignment", predictions=True), "so predictions=True has no effect"),
         (
             lambda run, out: derivlang.pretrain("demo", "trans", out, mask=0.3, **CAUSAL),
             "clm has no masked words, so mask= has no effect",
+        ),
+        (
+            lambda run, out: derivlang.pretrain("demo", "trans", out, dict_by="mass", dict_seed=2, **SMALL),
+            "mlm has no dictionary, so dict_by= has no effect on the training mlm has no dictionary or sentence pairs",
         ),
     ],
 )  # fmt: skip

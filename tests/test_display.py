@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -321,6 +322,15 @@ def test_show_writes_a_page_or_a_picture(demo: Path, tmp_path: Path) -> None:
     both = run("show", "--t", "inv", "a b c", "--html", tmp_path / "b.html", "--json")
     assert both.json["tokens"] == ["c", "b", "a"]
     assert "b.html" in both.err
+
+
+@pytest.mark.parametrize("column", ["pos_tags", "tags", "xpos", "stress"])
+def test_show_has_the_tags_whatever_their_column(column: str, tmp_path: Path) -> None:
+    row = {"tokens": ["Ann", "saw", "."], column: ["NNP", "VBD", "."]}
+    (tmp_path / "a.jsonl").write_text(f"{json.dumps(row)}\n", "utf-8")
+    run("make", "--t", "inv", tmp_path / "a.jsonl", "-o", tmp_path / "out", "--label-column", f"{column}=tags")
+    shown = run("show", tmp_path / "out").out
+    assert [len(re.findall(rf" {tag}( |$)", shown, re.MULTILINE)) for tag in ("NNP", "VBD")] == [1, 1]
 
 
 def test_show_a_file(tmp_path: Path) -> None:

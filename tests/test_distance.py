@@ -289,6 +289,17 @@ def test_a_match_at_an_end_of_the_family_has_a_warning(language: str, source: st
     assert f"mallows:{end} is at an end of its family, which goes from a tau of 1.000 to -" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("language", "lost"), [("identity", ""), ("identity,inv", ""), ("trans,identity", "trans"), ("trans,inv", "trans")]
+)
+def test_a_control_has_the_words_that_the_language_changes(
+    language: str, lost: str, recwarn: pytest.WarningsRecorder
+) -> None:
+    found = match(sample(100), Pipeline.parse(language), Family.parse("mallows"))
+    told = [str(one.message) for one in recwarn if "beside the order" in str(one.message)]
+    assert [one.rpartition("the control is ")[2] for one in told] == ([f"{lost},{found.spec}"] if lost else [])
+
+
 def test_a_match_needs_sentences() -> None:
     with pytest.raises(UsageError, match="a match needs 10"):
         match(sample(9), Pipeline.parse("inv"), Family.parse("mallows"))

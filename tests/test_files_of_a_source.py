@@ -136,7 +136,7 @@ def test_byte_order_marks_inside_raw_text_are_told(tmp_path: Path) -> None:
     for files_a_shard in (1, 2):
         size = [] if files_a_shard == 2 else ["--shard-tokens", "1"]
         done = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / f"out{files_a_shard}", *size)
-        assert "in: 2 words with U+FEFF" in done.err
+        assert "warning: a.txt: 2 words with U+FEFF" in done.err
     jsonl = written(tmp_path / "c.jsonl", '{"text":"the \\ufeffcat sleeps . \\ufeff"}\n{"text":"a dog"}\n')
     assert "c.jsonl: 2 words with U+FEFF" in run("make", "--t", "inv", jsonl, "-o", tmp_path / "rows").err
     written(tmp_path / "c.tokens", "a dog \ufeff runs\n")  # tokenised text is as it was published

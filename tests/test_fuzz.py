@@ -40,6 +40,7 @@ EXEMPT = {
     "align.align": "output of a program that it has just run",
     "cli.child": "arguments that a study has just written",
     "cli.options": "a manifest that the run has just written or checked",
+    "engine.build": "lines of files that were just read, to look for a character",
     "formats.inspection": "bytes for a hash alone",
     "sources.corpus": "what it has just written",
     "studies.text": "bytes of treebanks, which pretrain reads",

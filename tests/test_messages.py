@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import shlex
 import warnings
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ from derivlang.cli.messages import warn as cli_warn
 from derivlang.core.errors import visible
 from derivlang.core.messages import in_python, warn
 from derivlang.engine.job import Events
+from derivlang.formats.dictionary import read_dictionary
 from derivlang.formats.progress import stage
+from derivlang.pipeline import Pipeline
 from tests.commands import ROOT, run
 from tests.helpers import CONTROLS, obeyed
 
@@ -132,3 +135,25 @@ def test_stages_are_logged_for_whoever_listens(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.DEBUG, "derivlang"), stage("sorting", "rows", 3000):
         pass
     assert [record.getMessage() for record in caplog.records] == ["sorting: 3,000 rows, 0.0 s"]
+
+
+@pytest.mark.parametrize("name", ["d", "my d", "a,b", "it's"])
+def test_commands_of_messages_are_typed_as_they_stand(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell takes each path and spec as one word, whatever it holds."""
+    monkeypatch.chdir(tmp_path)
+    Path(f"{name}.txt").write_text("the le\nhouse maison\n", "utf-8")
+    Path(f"{name}-2.txt").write_text("the le\ncat\n", "utf-8")
+    spec = str(Pipeline.parse(f'lex:"{name}.txt"'))
+    said = run("make", "--t", spec, "demo", "-o", f"{name}-set").err
+    said += run("make", "--t", "trans:overlap=25", "demo", "-o", f"{name}-2").err
+    said += run("tokenizer", "train", f"{name}-set", "-o", f"{name}-tok", "--vocab-size", 300).err
+    said += str(read_dictionary(Path(f"{name}-2.txt")).warning(Path(f"{name}-2.txt")))
+    for command in (
+        ["derivlang", "tokenizer", "twin", f"{name}-tok", "--t", spec],
+        ["derivlang", "dict", "check", f"{name}-2.txt"],
+        ["derivlang", "verify", f"{name}-2"],
+        ["--lexicon", f"{name}-2/lexicon.tsv"],
+    ):
+        assert shlex.join(command) in said

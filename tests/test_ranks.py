@@ -587,7 +587,9 @@ def test_a_damaged_plan(tmp_path: Path, text: Path) -> None:
     content = path.read_bytes()
     for damaged in (b"", content[:-40], content.replace(b'"limit": null', b'"limit": 3')):
         path.write_bytes(damaged)
-        assert "[not-planned]" in run("work", out, "--rank", 0, "--world", 1, code=1).err
+        for command in (("work", out, "--rank", 0, "--world", 1), ("finish", out)):
+            told = run(*command, code=1).err
+            assert "the plan was damaged (.derivlang/plan.json) [not-planned]\n  plan it again: " in told
     path.write_bytes(content)
     (lexicon,) = (out / ".derivlang").glob("*/lexicon.tsv")
     lexicon.write_bytes(lexicon.read_bytes()[:-9])

@@ -47,6 +47,17 @@ def test_text_that_is_divided_by_the_rules_of_another_language_is_told(
         assert ("hardly a word is English" in ran.err) == told
 
 
+@pytest.mark.parametrize(("place", "of"), [(0, 4), (3, 5)])
+def test_a_paragraph_in_another_language_is_told(place: int, of: int, tmp_path: Path) -> None:
+    lines = [ENGLISH.splitlines()[0]] * of
+    lines[place] = " ".join(FRENCH.splitlines())
+    source = written(tmp_path / "a.txt", "".join(f"{line}\n" for line in lines))
+    make = ("make", "--t", "inv", source, "-o", tmp_path / "out")
+    told = f"a.txt: divided as English, with hardly an English word: 1 text of the first {of}, \"L'enfant dort"
+    assert told in run(*make).err
+    assert "hardly" not in run(*make, "--force", "--lang", "en").err
+
+
 def test_words_of_names_and_texts_in_other_scripts_are_not_english() -> None:
     assert is_not_english([" ".join(f"{chr(0x430 + n % 32)}{n}" for n in range(60))])
     assert not is_not_english([" ".join([*map(str, range(95)), *["and"] * 5])])

@@ -40,6 +40,7 @@ from derivlang.studies.settings import Place
 from derivlang.studies.text import is_joined, join
 from derivlang.training.language import read_languages
 from derivlang.training.record import levels_of
+from tests import runs
 from tests.commands import ROOT, command_line, environment, run, snapshot
 from tests.study_calls import Here, here, server
 
@@ -478,6 +479,10 @@ def test_a_dry_run_tells_sizes_time_and_disk(tmp_path: Path) -> None:
     study, place = study_of(tmp_path, GRID), Place(tmp_path)
     demo = shared_cost(study, place)
     assert demo is not None
+    large = written(tmp_path, "The cat sat on the mat .\n" * 432_000, "large.tokens")  # as much as WikiText-2
+    other = shared_cost(study_of(tmp_path, GRID.replace("demo", str(large))), place)
+    assert other is not None
+    assert demo[0] < 5 < 70 < other[0] < 90
     assert shared_cost(study_of(tmp_path, GRID.replace('"demo"', '"no.txt"')), place) is None
 
 
@@ -682,6 +687,53 @@ def test_a_new_level_adds_only_the_missing_cells(tmp_path: Path, processes: type
     processes.calls.clear()
     run_study(more, place)
     assert processes.calls == ["report report"]
+
+
+@pytest.mark.parametrize(
+    ("factor", "levels", "equal"),
+    [
+        ("dict-coverage", "[25, 50]", {"mlm", "tlm"}),
+        ("dict-seed", "[1, 2]", {"mlm"}),
+        ("parallel", "[25, 50]", {"mlm", "align-mlm"}),
+        ("mask", "[0.15, 0.3]", set()),
+    ],
+)
+def test_cells_that_train_the_same_model_are_named(
+    factor: str, levels: str, equal: set[str], tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    objectives = ("mlm", "align-mlm", "tlm")
+    text = GRID.replace("overlap = [0, 25, 50, 100]", f"objective = {list(objectives)}\n{factor} = {levels}")
+    study_of(tmp_path, re.sub(r":overlap=\{overlap\}|(baseline|x) = .*overlap.*", "", text))
+    told = [str(one.message) for one in recwarn]
+    assert len(told) == bool(equal)
+    if equal:
+        assert f"{6 * len(equal)} pairs of cells train the same model, e.g. " in told[0]
+        assert re.search(r"e\.g\. identity\.([a-z-]+)\.", told[0])[1] in equal  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("old", "new"), [("[1, 2, 3]", "[1, 3]"), ("perm", "inv"), ("[1, 2, 3]", "[1, 2, 3, 4]")])
+def test_a_run_is_in_the_report_or_is_named(
+    old: str, new: str, tmp_path: Path, processes: type[Finished], recwarn: pytest.WarningsRecorder
+) -> None:
+    place, said = Place(tmp_path / "out"), list[str]()
+    before = study_of(tmp_path, GRID)
+    for cell in before.cells:
+        runs.run(place.out / "runs" / cell.name, seed=int(str(cell.levels["seed"])))
+    after = study_of(tmp_path, GRID.replace(old, new))
+    lost = {cell.name for cell in before.cells} - {cell.name for cell in after.cells}
+    write_study(after, place)
+    reported = {Path(run).name for run in derivlang.scores(place.out)["run"]}
+    assert len(reported) == 24 - len(lost)
+    warnings = [str(one.message) for one in recwarn]
+    assert len(warnings) == bool(lost)
+    if lost:
+        first, more = sorted(lost)[:3], f" and {len(lost) - 3} more"
+        told = f"leaves out {len(lost)} runs of 24 in its folder (not cells of its file): {', '.join(first)}{more}"
+        assert warnings[0].endswith(told)
+    shutil.rmtree(place.out)
+    for study in (before, after):  # which says it, too
+        run_study(study, place, said.append)
+    assert sum("leaves out" in line for line in said) == len(warnings)
 
 
 def test_a_cell_that_fails_does_not_end_the_others(tmp_path: Path, processes: type[Finished]) -> None:

@@ -37,7 +37,10 @@ def _show_dict(asked: MakeDictionary, result: dict[str, Any]) -> None:
         f"{place_of(result['out'])}: {pairs} of {words}, {of_types:.1f} % of {result['types']:,} with a translation, "
         f"{of_tokens:.1f} % of running words"
     ]
-    more = (("heldout", "entries held out"), ("noise", "wrong pairs"), ("left_out", _LEFT_OUT))
+    more = (
+        ("heldout", "entries held out"), ("noise", "wrong pairs"), ("left_out", _LEFT_OUT),
+        ("heldout_left_out", f"held-out {_LEFT_OUT}"),
+    )  # fmt: skip
     lines += [f"{result[name]:,} {what}" for name, what in more if result[name]]
     echo("\n".join(lines), err=to_stdout(asked))
 

@@ -15,7 +15,7 @@ from derivlang.cli.options import show_set
 from derivlang.cli.types import OUT_FOLDER, source_argument
 from derivlang.commands.sets import FinishSet, MakeSet, ParseSource, PlanSet, WorkOnSet, seeded_pipeline
 from derivlang.core.errors import UsageError
-from derivlang.core.messages import counted
+from derivlang.core.messages import counted, in_shell
 from derivlang.core.names import is_url
 from derivlang.core.settings import setting
 
@@ -32,7 +32,8 @@ def _run_make(asked: MakeSet) -> DerivedSet:
         say(
             f"the lexicon was fitted on the training split of this source, or its first; for other sources of this "
             f"language give "
-            f"--lexicon {made.path / LEXICON} (`derivlang verify {made.path} OTHER` compares two sets)"
+            f"--lexicon {in_shell(made.path / LEXICON)} (`derivlang verify {in_shell(made.path)} OTHER` "
+            "compares two sets)"
         )
     return made
 

@@ -97,8 +97,9 @@ def _print_dry_run(found: dict[str, Any]) -> None:
         took = "      done" if step["done"] else f"{step['seconds']:8.0f} s"
         echo(f"{took} {size}  {step['command']}")
     cells, disk = found["cells"], found["bytes"]
+    minutes = counted(max(1, round(found["seconds"] / 60)), "minute")
     echo(
-        f"{counted(cells, 'cell')}: about {found['seconds'] / 60:,.0f} minutes with {found['workers']} in parallel, "
+        f"{counted(cells, 'cell')}: about {minutes} with {found['workers']} in parallel, "
         f"{sum(step['seconds'] for step in found['steps']) / cells / 60:,.1f} per cell, at "
         f"{found['tokens_per_second']:,.0f} sub-words per second ({found['rate']}); about "
         + (f"{disk / 1e9:,.1f} GB of disk" if disk >= 1e9 else f"{disk / 1e6:,.0f} MB of disk")

@@ -18,7 +18,7 @@ from derivlang.cli.types import SET
 from derivlang.commands.command import Command
 from derivlang.commands.folders import set_size
 from derivlang.core.errors import DataError, StoreError
-from derivlang.core.messages import counted
+from derivlang.core.messages import counted, in_shell
 from derivlang.formats.places import check_local
 
 
@@ -93,7 +93,7 @@ def _verify(path: Path) -> dict[str, Any]:
             raise StoreError(
                 "is neither a grammar file nor the folder of a set, a run, a study or a parser",
                 where=str(path),
-                fix=f"to make a set of it: derivlang make --t … {path}",
+                fix=f"to make a set of it: derivlang make --t … {in_shell(path)}",
                 id="grammar-header",
             ) from None
         if GRAMMAR_FILES.record_of(path).exists():

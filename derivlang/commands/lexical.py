@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from derivlang.commands.command import Command, Spec, pipeline_of, transforms
 from derivlang.commands.folders import named_folder, set_size
-from derivlang.core.messages import warn
+from derivlang.core.messages import in_shell, warn
 from derivlang.core.settings import replaces, setting
 from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
 from derivlang.formats.progress import found, stage
@@ -49,9 +49,9 @@ class MakeDictionary(Command[dict[str, Any]], DictionaryChoice, SourceOptions):
 
     def __call__(self) -> dict[str, Any]:
         """Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise",
-        "left_out"}: numbers of lines, of words with a translation and of chosen ones; percentages of these and of
-        running words in the file; numbers of held-out entries, of wrong pairs and of chosen pairs that the format
-        cannot hold. No file is left half-written."""
+        "left_out", "heldout_left_out"}: numbers of lines, of words with a translation and of chosen ones; percentages
+        of these and of running words in the file; numbers of held-out entries, of wrong pairs, and of chosen and of
+        held-out pairs that the format cannot hold. No file is left half-written."""
         from derivlang.lexical.dictionary import make_dictionary
 
         warn_of_fractions(type(self), vars(self))
@@ -152,10 +152,13 @@ def _warn_of_side(source: str, tokenizer: Path) -> None:
     from derivlang.store.manifest import NAME, Derived
 
     folder = located(source)
-    if (folder / NAME).exists() and any(one.has_lexicon for one in Derived(folder).pipeline.transforms):
+    if not (folder / NAME).exists():
+        return
+    pipeline = Derived(folder).pipeline
+    if any(one.has_lexicon for one in pipeline.transforms):
         warn(
             f"{source} is a derived set, whose source is read: the tokenizer does not know its derived words; one of "
-            f"these is the twin: derivlang tokenizer twin {tokenizer} --t {Derived(folder).pipeline}"
+            f"these is the twin: derivlang tokenizer twin {in_shell(tokenizer, '--t', pipeline)}"
         )
 
 

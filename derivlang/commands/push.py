@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.messages import first_names, warn
+from derivlang.core.messages import first_names, in_shell, warn
 from derivlang.evaluation.collect import files_of_run, verify_run
 from derivlang.evaluation.plan import STUDY
 from derivlang.formats.places import is_remote
@@ -48,7 +48,9 @@ def push(folder: Path, repository: str, options: PushOptions, warn: Callable[[st
         raise StoreError("there is no such folder", where=str(folder), id="missing-folder")
     is_run = (folder / RUN).exists()
     if not is_run and (folder / STUDY).exists():
-        fix = f"push its runs one by one, {folder}/runs/CELL, or send all of it: hf upload {repository} {folder}"
+        fix = (
+            f"push its runs one by one, {folder}/runs/CELL, or send all of it: hf upload {in_shell(repository, folder)}"
+        )
         raise UsageError("a study is not sent as one", where=str(folder), fix=fix, id="usage")
     files = (_of_run if is_run else _of_set)(folder, options, warn)
     for name, path in files.items():

@@ -65,12 +65,16 @@ class WriteReport(Command[Path]):
         from derivlang.evaluation.report.write import report
 
         several = [self.runs] if isinstance(self.runs, (str, os.PathLike)) else self.runs
-        compared = dict(map(_level, self.baseline)) or None
+        levels = [*map(_level, self.baseline)]
+        compared = dict(levels)
+        if len(compared) < len(levels):
+            what = "a factor has two baselines"
+            raise UsageError(what, where="--baseline", fix="name each factor once", id="bad-value")
         out = self.out
         if out is None:
             out = Path("report")
             reader().begins(f"writing to {out}{os.sep}")
-        return report(scores(*map(located, several)), out, compared, self.primary)
+        return report(scores(*map(located, several)), out, compared or None, self.primary)
 
 
 def _level(text: str) -> tuple[str, str]:

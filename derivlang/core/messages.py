@@ -14,6 +14,7 @@ Python          pass language='xx' for rules that fit most alphabets
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -39,6 +40,11 @@ def first_names(names: Iterable[object], most: int = 3) -> str:
     several = list(map(str, names))
     more = f" and {len(several) - most:,} more" if len(several) > most else ""
     return ", ".join(several[:most]) + more
+
+
+def in_shell(*words: object) -> str:
+    """Return words of a command as they are typed: `my dict.tsv` -> `'my dict.tsv'`."""
+    return shlex.join(map(str, words))
 
 
 # What a message becomes for who reads it: Python has arguments where the command line has options (`errors_in_python`).

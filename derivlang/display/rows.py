@@ -36,7 +36,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.manifest import Derived, load
 from derivlang.transforms.fitting import read_lexicon
 
-SHORT_TAGS = ("upos", "pos_tags", "pos")  # columns of tags that are short enough to stand under a word
+SHORT_TAGS = ("upos", "pos_tags", "pos", "tags")  # columns of tags that are short enough to stand under a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class Line:
 
     @property
     def tag(self) -> tuple[str, ...]:
-        """The tag of each word that is short enough to stand beside it, () if there is none."""
-        return next((self.tags[name] for name in SHORT_TAGS if name in self.tags), ())
+        """The tag of each word to stand beside it, of SHORT_TAGS or else of the first column; () if there is none."""
+        return next((self.tags[name] for name in (*SHORT_TAGS, *self.tags) if name in self.tags), ())
 
     def labels(self) -> list[list[str]]:
         """Return what is known of each word, as a reader says it: `NOUN`, `lemma sleep`, `nsubj of 3 sleeps`, `PER`."""

@@ -157,7 +157,7 @@ def match(
     near, far = tried[0][1] + goal, _mean(parts(dial.far))
     if _mean(reached) in (near, far):
         warn(f"{spec} is at an end of its family, which goes from {what} of {near:.3f} to {far:.3f}")
-    words = [one for one in language.transforms if not one.has_order]
+    words = [one for one in language.transforms if one.has_lexicon and not one.has_order]
     step = abs(dial.near - dial.far) / 200
     a, b = np.clip([value - step, value + step], min(dial.near, dial.far), max(dial.near, dial.far)).tolist()
     half = _half_interval(wanted, reached, (_mean(parts(b)) - _mean(parts(a))) / (b - a))

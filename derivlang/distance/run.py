@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.messages import in_shell
 from derivlang.core.names import split_name
 from derivlang.distance.match import LOCAL_WORDS, Family, Match, match, orders_of
 from derivlang.distance.measure import Encoder, Figures, load_encoder, measure_set, measure_specs
@@ -54,7 +55,8 @@ def _of_set(folder: Path, settings: StatsOptions, encoder: Encoder | None) -> Fi
         raise StoreError(
             "there is no such folder of a derived set",
             where=str(folder),
-            fix=sets_near(folder) or f"to measure languages of a source or file: derivlang stats --t … {folder}",
+            fix=sets_near(folder)
+            or f"to measure languages of a source or file: derivlang stats --t … {in_shell(folder)}",
             id="missing-folder",
         )
     return measure_set(folder, settings.split, settings.entropy_words, encoder)

@@ -6,8 +6,9 @@ job ──make_plan──▶ tasks ──engine──▶ shards and records ─�
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -19,8 +20,8 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import to_numpy
-from derivlang.core.errors import DataError, StoreError, UsageError
-from derivlang.core.messages import counted
+from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
+from derivlang.core.messages import counted, first_names
 from derivlang.core.names import split_name
 from derivlang.engine.engines import in_processes, run_tasks
 from derivlang.engine.job import Events, Job, Plan, ShardTask, count_vocabulary, tasks_of
@@ -35,11 +36,14 @@ from derivlang.engine.plan import (
 )
 from derivlang.engine.vocabulary import TypeCounts, shares
 from derivlang.formats.inspection import read_anew
+from derivlang.formats.opening import open_lines
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.store.card import card
 from derivlang.store.making import Making
 from derivlang.store.manifest import CARD, COUNTS, LEXICON, NAME, document_of, dump, shards_of
+
+_MARK = "\ufeff"  # a byte-order mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,18 +255,18 @@ def assemble(planned: Planned, making: Making, warn: Callable[[str], None], *, s
     shards: look for the shards of all tasks, too: others have made them.
     """
     job, plan = planned.job, planned.plan
-    splits = [split for split, tasks in plan.items() for _ in tasks]
+    tasks = [(split, task) for split, some in plan.items() for task in some]
     results: dict[str, list[dict[str, Any]]] = {split: [] for split in plan}
-    vocabulary = TypeCounts()
+    vocabulary, marked = TypeCounts(), Counter[ShardTask]()
     # In the order of the plan, so that the manifest does not depend on who was first.
-    for split, record in zip(splits, making.records(names_of(plan), shards=shards), strict=True):
+    for (split, task), record in zip(tasks, making.records(names_of(plan), shards=shards), strict=True):
         results[split].append(record.entry)
+        marked[task] = int(record.counts[to_numpy(pc.match_substring(record.types, _MARK))].sum())
         vocabulary.add(record.types, record.counts)
     types, counts = vocabulary.result()
-    marked = int(counts[to_numpy(pc.match_substring(types, "\ufeff"))].sum())
-    if marked and job.corpus.is_raw and job.corpus.words != "space":
-        has = f"{counted(marked, 'word')} with U+FEFF, a byte-order mark, as joined files have"
-        warn(f"{job.corpus.name}: {has}; it is kept")
+    if marked.total() and job.corpus.is_raw and job.corpus.words != "space":
+        has = f"{counted(marked.total(), 'word')} with U+FEFF, a byte-order mark, as joined files have"
+        warn(f"{first_names(_marked_files(job, +marked))}: {has}; it is kept")
     for message in job.pipeline.warnings(job.lexicon, types, counts):
         warn(message)
     shared = shares(types, counts, job.lexicon)
@@ -273,6 +277,20 @@ def assemble(planned: Planned, making: Making, warn: Callable[[str], None], *, s
     texts |= {} if job.lexicon_text is None else {LEXICON: job.lexicon_text}
     making.close(texts, shards_of(manifest))
     return manifest
+
+
+def _marked_files(job: Job, tasks: Iterable[ShardTask]) -> list[str]:
+    """Return the names of files with a byte-order mark inside, of those that some tasks read.
+
+    All of them if the mark is in none as it is: JSON may have it as an escape.
+    """
+    files = {span.part.path: span.part.name for task in tasks for span in task.spans}
+    found = []
+    for path, name in files.items():
+        with suppress(DerivlangError):  # a file that is gone, or has another form than text
+            if any(_MARK in line for _, line in open_lines(path, job.encoding)):
+                found.append(name)
+    return found or list(files.values())
 
 
 def names_of(plan: Plan) -> list[str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import in_shell
 from derivlang.core.names import split_name
 from derivlang.core.policies import warn_of_unused
 from derivlang.core.settings import typed
@@ -102,7 +103,7 @@ def parsed(corpus: Corpus, request: SourceRequest, options: MakeOptions, events:
     if corpus.spec is not None:
         raise UsageError(
             f"{corpus.name} was derived without trees, so syn cannot follow {corpus.spec}",
-            fix=f"make it from its source with all transforms at once: --t {corpus.spec},syn…",
+            fix=f"make it from its source with all transforms at once: --t {in_shell(f'{corpus.spec},syn')}…",
             id="needs-trees",
         )
     job = _job(corpus, request, options)

@@ -255,10 +255,11 @@ def keep(
 def open_plan(out: Path) -> tuple[Planned, Making]:
     """Return what was planned in a place, and its making. StoreError if nothing was, or if the plan was damaged."""
     store = store_at(out)
-    begun = begun_plan(store)
+    begun = read_plan(store)
     if not begun:
-        fix = "plan it: `derivlang plan --t SPEC SOURCE -o PLACE`"
-        raise StoreError("no set is planned here", where=str(out), fix=fix, id="not-planned")
+        what, again = ("no set is planned here", "") if begun is None else (f"the plan was damaged ({PLAN})", " again")
+        fix = f"plan it{again}: `derivlang plan --t SPEC SOURCE -o PLACE`"
+        raise StoreError(what, where=str(out), fix=fix, id="not-planned")
     if "job" not in begun:
         raise StoreError(
             "this set was begun by `derivlang make`, which goes on with it",

@@ -59,8 +59,8 @@ _ANY_STEP = "remove this file, or evaluate again: derivlang evaluate RUN --every
 def scores(*places: Path | str, warn: Callable[[str], None] = warn) -> DataFrame:
     """Return the table of scores of studies, run folders, folders of run folders, and files scores.parquet.
 
-    warn: called once if finished runs have no model. Raise UsageError if there is no run, StoreError for a folder
-    without a run and for damaged files.
+    warn: called for finished runs without a model, and for runs in a study's folder that are not its cells. Raise
+    UsageError if there is no run, StoreError for a folder without a run and for damaged files.
     """
     import pandas as pd
 
@@ -68,7 +68,7 @@ def scores(*places: Path | str, warn: Callable[[str], None] = warn) -> DataFrame
     files = [path for path in paths if path.is_file()]
     runs: dict[Path, Path] = {}
     for folder in paths:
-        for run in _find(folder) if folder not in files else ():
+        for run in _find(folder, warn) if folder not in files else ():
             runs.setdefault(run.resolve(), run)
     if not runs and not files:
         raise UsageError("there are no runs to report", where="RUNS", fix="give run folders", id="no-runs")
@@ -218,7 +218,7 @@ def _is_last(path: Path) -> bool:
     return not path.stem.startswith("step-")
 
 
-def _find(folder: Path) -> list[Path]:
+def _find(folder: Path, warn: Callable[[str], None]) -> list[Path]:
     if not folder.is_dir():
         raise StoreError("there is no such folder", where=str(folder), id="missing-folder")
     if (folder / RUN).exists():
@@ -229,6 +229,8 @@ def _find(folder: Path) -> list[Path]:
             raise UsageError(
                 f"no cell of the study has been run: only {STUDY} is there", where=str(folder), id="no-runs"
             )
+        if left_out := plan.left_out():
+            warn(left_out)
         return inside
     inside = sorted(path.parent for path in folder.glob(f"*/{RUN}"))
     if not inside:
@@ -246,7 +248,10 @@ def _settings(facts: Mapping[str, Any]) -> dict[str, str | None]:
     """Return the settings of a run as text. The model's are those that it was built with."""
     model = facts.get("model") or {}
     settings = {**(facts.get("settings") or {}), "spec": facts["spec"], "objective": facts["objective"]}
-    settings |= {"source": facts["source"], "model": model.get("name"), "data": facts.get("data")}
+    (first, *_) = settings.get("language") or [""]
+    name = first.partition("=")[0] or (facts.get("reading") or {}).get("lang")
+    source = f"{name} ({facts['source']})" if name else facts["source"]
+    settings |= {"source": source, "model": model.get("name"), "data": facts.get("data")}
     settings |= {"derived_data": facts.get("derived_data"), "parameters": model.get("parameters")}
     settings |= {"init": (facts.get("init") or {}).get("weights")}
     return {name: _text(value) for name, value in settings.items() if name != "seed"}

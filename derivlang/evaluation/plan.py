@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from derivlang.core.messages import counted, first_names
 from derivlang.core.settings import text_of
 from derivlang.formats.places import is_remote
 from derivlang.store.record import read_record, short
+from derivlang.training.run_folder import RUN
 
 STUDY, FORMAT = "study.json", 1
 _LONGEST = 200  # bytes of the path of a run; file systems have names of up to 255
@@ -50,6 +52,15 @@ class StudyPlan:
         """Return the name and the levels of the cell that a run is of, or None."""
         place = place_of(run)
         return (place.name, self.cells[place]) if place in self.cells else None
+
+    def left_out(self) -> str:
+        """Return a sentence about runs in its folder that are not its cells, such as of a former level, or ""."""
+        found = [path.parent for path in self.folder.glob(f"*/*/{RUN}")]
+        names = sorted(run.name for run in found if run not in self.cells)
+        told = (
+            f"{counted(len(names), 'run')} of {len(found)} in its folder (not cells of its file): {first_names(names)}"
+        )
+        return f"the study {self.name} leaves out {told}" if names else ""
 
     def record(self) -> dict[str, Any]:
         """Return it as JSON, for the attributes of a table of scores."""

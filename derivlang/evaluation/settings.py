@@ -161,7 +161,8 @@ def _warn_of_unused(settings: EvaluateOptions, typed: Collection[str], warn: Cal
     of_tuning = {name: str(one.option) for name, one in declared(FinetuneSettings).items()}
     of_sentences = {name: str(one.option) for name, one in declared(MeasureOptions).items() if name in _SENTENCES}
     if not any(isinstance(task, Task) for task in settings.tasks):
-        for name, flag in {"regime": "--regime", "seeds": "--seeds", **of_tuning}.items():
+        also = {name: f"--{name}" for name in ("regime", "seeds", "predictions")}
+        for name, flag in {**also, **of_tuning}.items():
             if name in typed:
                 warn(f"no task is fine-tuned, so {flag} has no effect")
     read = {option for name in settings.measures for option in measure_of(name, "").reads}

@@ -41,7 +41,7 @@ def check_contents(path: Path, format: str, encoding: str) -> None:
     head = _head(path, encoding)
     if _PAGE.match(head):
         raise _other(path, format, "a web page (HTML or XML)", "download the file itself")
-    if format not in ("text", "tagged"):
+    if format not in ("text", "tagged") or "\0" in head:  # UTF-16: its reader says so
         return
     if format == "text" and len(_LONE.findall(head.rstrip())) > 1 + head.count("\n") // 10:
         raise _other(

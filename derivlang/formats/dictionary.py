@@ -6,8 +6,8 @@ r"""Bilingual dictionaries as files: MUSE text, TSV and JSON, read and written.
 
 A word may have several translations, each on a line of its own, and they keep their order. A line that is not a pair is
 skipped and reported, or an error (`strict`): `duplicate` (the same pair again), `blank` (a side is missing), `columns`
-(more than two), `encoding` (not UTF-8, U+FFFD, NUL), `special` (a special token). The first form comes from MUSE
-(Conneau et al. 2018), github.com/facebookresearch/MUSE.
+(more than two; a comment, or quotation marks of a table), `encoding` (not UTF-8, U+FFFD, NUL), `special` (a special
+token). The first form comes from MUSE (Conneau et al. 2018), github.com/facebookresearch/MUSE.
 
 Lists of words are files, too: a word in each line; or a word and its count, with a tab between.
 
@@ -31,7 +31,7 @@ from typing import Any, Literal, get_args
 
 from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.core.lexicon import SPECIALS, escape, unescape
-from derivlang.core.messages import counted
+from derivlang.core.messages import counted, in_shell
 from derivlang.formats.opening import read_whole, suffix_of, utf8_text
 from derivlang.formats.places import located
 
@@ -84,7 +84,7 @@ class Dictionary:
             return None
         noun = counted(len(faults), self.unit)
         first = f"{self.unit} {faults[0].line}: {faults[0].what}"
-        return f"{path}: {noun} skipped, the first is {first} (`derivlang dict check {path}` lists all)"
+        return f"{path}: {noun} skipped, the first is {first} (`derivlang dict check {in_shell(path)}` lists all)"
 
     def counts(self) -> dict[str, int]:
         """Return the number of faults of each kind."""
@@ -118,6 +118,8 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
     path = located(path)
     data = read_whole(path)
     kind = _SUFFIXES.get(suffix_of(path), "muse")
+    if kind != "json":
+        _check_separator(data.decode(errors="replace").splitlines(), path, tabs=kind == "tsv")
     rows = _json(data, path) if kind == "json" else _lines(data, path, tabs=kind == "tsv")
     pairs: dict[tuple[str, str], int] = {}
     faults: list[Fault] = []
@@ -187,6 +189,19 @@ def _fault(line: int, row: tuple[str, str], known: Container[tuple[str, str]], *
     return Fault(line, "duplicate", f"the pair {row[0]!r}, {row[1]!r} is there already") if row in known else None
 
 
+def _check_separator(lines: Sequence[str], path: Path, *, tabs: bool) -> None:
+    """Raise DataError dictionary if most lines have a comma, semicolon or bar, and no separator of the format."""
+    cells = [line for line in lines if len(line.split("\t" if tabs else None)) == 1]
+    for mark in ",;|":
+        if 2 * sum(mark in cell.strip(mark) for cell in cells) > len(lines):
+            raise DataError(
+                f"the words are separated by {mark!r}, not by tabs or spaces",
+                where=str(path),
+                fix=f"write tabs: tr '{mark}' '\\t' < {in_shell(path)} > NEW.tsv",
+                id="dictionary",
+            )
+
+
 def _lines(data: bytes, path: Path, *, tabs: bool) -> Iterator[tuple[int, _Row | Fault]]:
     """Yield the pairs of a text file by line. tabs: only tabs divide cells, and the first line may be a header."""
     lines = data.removeprefix(_BOM).split(b"\n")
@@ -213,6 +228,11 @@ def _lines(data: bytes, path: Path, *, tabs: bool) -> Iterator[tuple[int, _Row |
             yield number, Fault(number, "columns", f"the line has {len(cells)} columns, expected {width}")
             continue
         word, translation = (cells[i] if i < len(cells) else "" for i in columns)
+        quoted = [cell for cell in (word, translation) if tabs and len(cell) > 2 and cell[0] == cell[-1] == '"']
+        if not own and (quoted or (number == 1 and word == "#")):
+            what = f"{quoted[0]} would be a word with its quotation marks" if quoted else "the line is a comment"
+            yield number, Fault(number, "columns", what)
+            continue
         if not own:
             yield number, (word, translation)
             continue

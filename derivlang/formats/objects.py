@@ -12,6 +12,7 @@ form of the source.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,17 @@ def opened(table: pa.Table, layout: Mapping[str, Any], where: Callable[[int], st
         at, lists = table.column_names.index("answers"), whole(table["answers"])
         table = table.set_column(at, "answers", _as_lists(lists))
     return table
+
+
+@contextmanager
+def as_given(layout: Mapping[str, Any]) -> Iterator[None]:
+    """Name the texts inside objects by their paths in errors of the block, as the user does."""
+    try:
+        yield
+    except DataError as error:
+        for name, path in layout.get("objects", {"texts": {}})["texts"].items():
+            error.what = error.what.replace(name, path)
+        raise
 
 
 def closed(table: pa.Table, layout: Mapping[str, Any]) -> pa.Table:

@@ -117,7 +117,8 @@ def undecodable(path: Path, encoding: str, error: UnicodeDecodeError, offset: in
     elif codecs.lookup(encoding).name.startswith("utf-8") and any(map(_is_utf8, error.object.split(b"\n"))):
         fix = "convert the lines that are not UTF-8: other lines are, so the file mixes encodings"
     if offset == 0 and error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        fix = "pass --encoding utf-16, because the file starts with a UTF-16 byte-order mark"
+        bits = 32 if error.object.startswith(codecs.BOM_UTF32_LE) else 16
+        fix = f"pass --encoding utf-{bits}, because the file starts with a UTF-{bits} byte-order mark"
     return DataError(
         f"byte 0x{error.object[error.start]:02x} at offset {offset} is not {encoding}",
         where=f"{path}:{line}",

@@ -78,9 +78,10 @@ def make_dictionary(
 
     The file is held meanwhile: another process that makes it with other options is refused.
 
-    Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "left_out"}:
-    numbers of lines, of words with a translation and of chosen ones; percentages of these and of running words in the
-    file; numbers of held-out entries, of wrong pairs and of chosen pairs that the format cannot hold. Raise
+    Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "left_out",
+    "heldout_left_out"}: numbers of lines, of words with a translation and of chosen ones; percentages of these and of
+    running words in the file; numbers of held-out entries, of wrong pairs, and of chosen and of held-out pairs that the
+    format cannot hold. Raise
     DerivlangError without leaving partial files.
     """
     _check(options)
@@ -130,6 +131,7 @@ def _make(
             id="coverage",
         )
     pairs, numbers, left_out = _pairs(entries, parts.chosen, kind)
+    held_left_out = 0
     if not pairs:
         raise DataError(
             "MUSE reads no entry of this dictionary: all have capitals or white space",
@@ -141,9 +143,8 @@ def _make(
     noisy = [(word, wrong.get(i, translation)) for i, (word, translation) in enumerate(pairs)]
     files = {options.out.name: written(noisy, numbers, kind)}
     if len(parts.heldout):
-        held, held_numbers, n = _pairs(entries, parts.heldout, kind)
+        held, held_numbers, held_left_out = _pairs(entries, parts.heldout, kind)
         files[heldout_name(options.out)] = written(held, held_numbers, kind)
-        left_out += n
     covered = {word: n for (word, _), n in zip(pairs, numbers, strict=True)}
     running = entries.counts if options.level == "token" else counts[~special_types(types)]
     result = {
@@ -155,6 +156,7 @@ def _make(
         "heldout": len(parts.heldout),
         "noise": len(wrong),
         "left_out": left_out,
+        "heldout_left_out": held_left_out,
     }
     recipe = {
         "format": FORMAT,

@@ -36,6 +36,7 @@ _OF_OTHER_WORDS = re.compile(
     r"(^|[-._ ])(heads?|parents?|gov(ernor)?s?|(?P<flags>predicates?|triggers?|antecedents?|idx|index))\d*($|[-._ ])"
 )
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")  # headIndex -> head_Index
+_ENOUGH = 5  # rows that fit by chance too seldom
 _BY_CHANCE = 3  # expected misfits, above which none at all is unlikely (5 %)
 # Words of which any English text of some length has many; other languages in Latin letters have hardly one of them.
 _ENGLISH = frozenset("the and to that it with you he she they this are not from have my".split())
@@ -169,6 +170,11 @@ def _warn_of_places_and_texts(name: str, sides: Sequence[Side], sample: pa.Table
             places.append(path)
         elif is_string(values.type) and path not in known_texts and any(_are_copies(values, rows, c) for c in columns):
             warn(f"{path!r} holds the text of its row: it stays as it is, in the source language")
+        elif is_string(values.type) and depth == 0 and len(sides) == 1 and _are_per_word(values, n_words[0][rows]):
+            warn(
+                f"{path!r} has as many parts as words in each of the first {counted(len(values), 'row')}, but they do "
+                "not move with the words: labels of words are lists, one value for each word"
+            )
     if places:
         warn(
             f"{name!r} holds whole numbers that may be places of {'words' if sides[0].words else 'characters'}"
@@ -194,6 +200,12 @@ def _leaves(path: str, values: pa.Array, rows: Int64, depth: int) -> Iterator[tu
             yield from _leaves(f"{path}.{field.name}", part, rows, depth + (depth > 0))
     else:
         yield path, values.drop_null(), rows[to_numpy(values.is_valid())], depth
+
+
+def _are_per_word(values: pa.Array, n_words: Int64) -> bool:
+    """Return whether texts have a part between white space for each word of their rows, and hardly by chance."""
+    parts = _numbers(pc.list_value_length(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(values))))
+    return len(parts) >= _ENOUGH and bool((parts == n_words).all()) and len(np.unique(n_words)) > 1
 
 
 def _are_places(path: str, values: pa.Array, lengths: Int64, all_lengths: Int64, depth: int) -> bool:

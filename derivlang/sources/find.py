@@ -21,7 +21,7 @@ from derivlang.core.arrow import whole
 from derivlang.core.columns import bring, conform, plain, value_lists
 from derivlang.core.errors import DataError, DerivlangError, UsageError, parse_errors
 from derivlang.core.layers.tag_schemes import SchemeSearch
-from derivlang.core.messages import warn
+from derivlang.core.messages import counted, warn
 from derivlang.core.names import split_of
 from derivlang.core.schema import UNDECIDED
 from derivlang.core.settings import typed
@@ -42,6 +42,7 @@ from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
 
 _UD_FILE = re.compile(r"([a-z]{2,3})_[a-z]+-ud-[a-z]+\.conllu")
+_LONG = 200  # letters of a paragraph, by which its language can be judged
 _FEW = 100  # rows that are looked at first: most often they settle what a column holds
 
 
@@ -232,6 +233,9 @@ def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
         by_rules = request.lang is None and request.words in (None, "spacy") and corpus.words == "spacy"
         if by_rules and is_not_english(texts):
             warn(f"{part.name}: hardly a word is English, but it is divided as English; --lang names its language")
+        elif by_rules and (other := [text for text in texts if len(text) > _LONG and is_not_english([text])]):
+            first = f"{counted(len(other), 'text')} of the first {len(texts):,}"
+            warn(f"{part.name}: divided as English, with hardly an English word: {first}, {other[0].strip()[:40]!r} …")
         if corpus.schema.running and is_wrapped(texts):
             warn(
                 f"{part.name}: the lines look wrapped at one width, but each is a paragraph of its own; to join the "

@@ -30,6 +30,7 @@ from derivlang.sources.labels import PER_WORD, Naming, asked_of, by_option, fiel
 
 WORDS = ("tokens", "words", "forms")
 _IN_OBJECTS = "lists in objects are not read as words: write them to a key of the row"
+_IN_TWO = 'write the words and the tags of a row as two lists, {"tokens": ["Ann", "ran"], "tags": ["NNP", "VBD"]}'
 _APART = "write each sentence as text in a row of its own, or as a list of its words"
 _MOST_NAMED = 6  # columns in an error
 _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
@@ -250,13 +251,15 @@ def _advice(
     paths = [name for name, kind in types.items() if is_string(kind)]
     paths += [f"{name}.{key}" for name, keys in inner.items() for key in keys]
     lists = _lists_in_objects(types)
+    nested = [name for name, kind in types.items() if is_list(kind) and is_string_list(kind.value_type)]
     if sample is not None:
         longest = {path: longest_text(sample, path) for path in paths}
-        paths = [path for path in paths if not lists or " " in longest[path]]
+        paths = [path for path in paths if not (lists or nested) or " " in longest[path]]
         paths.sort(key=lambda path: -len(longest[path]))
     texts = [naming("text", path) for path in paths]
     named = f"name it: {' or '.join([*words, *texts][:_MOST_NAMED])}" if words or texts else ""
     inside = f"{_IN_OBJECTS} ({first_names(lists)})" if lists else ""
+    inside = f"{first_names(nested)} holds lists of lists, such as [word, tag]: {_IN_TWO}" if nested else inside
     apart = f"{first_names(sentences)} looks like lists of sentences: {_APART}" if sentences else ""
     return "; ".join(filter(None, [named, apart, inside])) or "a source needs raw text or lists of words"
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.messages import in_shell
 from derivlang.core.names import SPLITS
 from derivlang.core.plugins import Registry
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
@@ -118,7 +119,7 @@ class NamedSource:
             raise DataError(
                 f"several folders hold {', '.join(sorted(names))}: {', '.join(several)}",
                 where=f"{self.name}:{argument or self.default}",
-                fix=f"name the folder above the one to read, such as --data-dir {Path(several[-1]).parent}",
+                fix=f"name the folder above the one to read, such as --data-dir {in_shell(Path(several[-1]).parent)}",
                 id="several-folders",
             )
 

@@ -22,7 +22,7 @@ from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.schema import Schema, answered_side, left_out
 from derivlang.formats.base import NO_FILES, Format, find_format
-from derivlang.formats.objects import opened
+from derivlang.formats.objects import as_given, opened
 from derivlang.formats.opening import WHOLE, Piece
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.rows import Rows, together, whole_runs
@@ -105,18 +105,20 @@ def _labelled(corpus: Corpus, tables: Iterable[Rows], reading: Reading) -> Itera
     """Yield the batches of labelled files."""
     splitting = Splitting(reading.splitter)
     for rows in tables:
-        yield to_batch(
-            rows.table,
-            corpus.schema,
-            splitting.texts,
-            documents=rows.documents,
-            where=rows.where,
-            counts=reading.counts,
-            repair_tags=reading.repair_tags,
-            no_null_strings=reading.no_null_strings,
-            shares=reading.shares,
-            whole_trees=reading.whole_trees,
-        )
+        with as_given(corpus.layout):
+            batch = to_batch(
+                rows.table,
+                corpus.schema,
+                splitting.texts,
+                documents=rows.documents,
+                where=rows.where,
+                counts=reading.counts,
+                repair_tags=reading.repair_tags,
+                no_null_strings=reading.no_null_strings,
+                shares=reading.shares,
+                whole_trees=reading.whole_trees,
+            )
+        yield batch
 
 
 def _rows_of_span(corpus: Corpus, span: FileSpan, reading: Reading) -> Iterator[Rows]:

@@ -21,6 +21,7 @@ from derivlang.core.errors import DerivlangError, LayerError, StoreError, parse_
 from derivlang.core.from_table import from_table
 from derivlang.core.layers.base import LAYERS
 from derivlang.core.lexicon import Lexicon
+from derivlang.core.messages import in_shell
 from derivlang.core.names import split_name
 from derivlang.core.order import Order
 from derivlang.core.plugins import Registry
@@ -235,7 +236,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise StoreError(
             "this is a file, not the folder of a derived set" if folder.exists() else "there is no such folder",
             where=str(folder),
-            fix=sets_near(folder) or f"to make a set of a source or file: derivlang make --t … {folder}",
+            fix=sets_near(folder) or f"to make a set of a source or file: derivlang make --t … {in_shell(folder)}",
             id="missing-folder",
         )
     if not path.exists():

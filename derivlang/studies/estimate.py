@@ -30,7 +30,8 @@ from derivlang.studies.settings import Place
 from derivlang.training.config import ModelConfig
 
 _PARSED = 19_000.0  # words per second that the bundled parser parses on one core
-SHARED = 80.0  # seconds for tokenizer, dictionaries and encoding, of WikiText-2 on one core
+SHARED, _OF_BYTES = 80.0, 10.8e6  # seconds on one core for tokenizer, dictionaries and encoding, of WikiText-2's bytes
+_LEAST = 3.0  # seconds of a small text
 _WORD = 5.3  # bytes of a word of running text, with its space
 # Bytes of encoded data for a byte of text, of WikiText-2 with 2,000 entries; more entries take less.
 _ENCODED = 2.0
@@ -66,9 +67,9 @@ def is_narrow(cell: Cell) -> bool:
 
 def cost(cell: Cell, rate: float) -> Cost:
     """Return the estimated cost of a cell. rate: training speed in sub-words per second."""
-    # Seconds for a process to start, compile and save; minimum seconds of a step of fine-tuning, where an accelerator
-    # waits for kernel launches.
-    start, step = (12.0, 0.004) if is_narrow(cell) else (50.0, 0.015)
+    # Seconds for a process to start, compile and save, where wide models are compiled; minimum seconds of a step of
+    # fine-tuning, where an accelerator waits for kernel launches.
+    start, step = (3.0, 0.004) if is_narrow(cell) else (50.0, 0.015)
     size = positions(cell)
     targets = sum(not one.text for one in languages_of(cell)[1:]) or 1  # each is evaluated on its own
     evaluation = start + targets * fine_tuning(cell.evaluation, rate, step) if cell.evaluation else 0.0
@@ -77,7 +78,7 @@ def cost(cell: Cell, rate: float) -> Cost:
 
 def shared_cost(study: StudyFile, place: Place) -> tuple[float, float] | None:
     """Return (seconds, bytes) of the data that cells share; None if a text is not here."""
-    seconds = total = 0.0
+    seconds = total = largest = 0.0
     parsed: set[tuple[str, ...]] = set()
     for cell in first_cells(study):
         names = dict.fromkeys(one.text for one in languages_of(cell) if one.text)
@@ -90,7 +91,8 @@ def shared_cost(study: StudyFile, place: Place) -> tuple[float, float] | None:
             parsed.add(sources)
             seconds += size / _WORD / _PARSED
         total += _ENCODED * size
-    return seconds + SHARED, total
+        largest = max(largest, size)
+    return seconds + max(_LEAST, SHARED * largest / _OF_BYTES), total
 
 
 def _text_size(name: str, place: Place) -> int | None:

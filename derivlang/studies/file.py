@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DerivlangError, UsageError, parse_errors, unknown
+from derivlang.core.messages import counted, warn
 from derivlang.core.settings import text_of
 from derivlang.formats.places import is_path
 from derivlang.lexical.settings import warn_of_fractions
@@ -51,7 +52,7 @@ from derivlang.studies.settings import SCALES
 from derivlang.studies.tables import Tables, check_tables, scaled
 from derivlang.training.language import OPTION, read_languages
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.settings import TrainingSettings
+from derivlang.training.settings import CHOSEN, TrainingSettings
 from derivlang.training.streams.bitext import PARTS
 
 _EXAMPLE = 'write e.g. [languages.la] and, below it, t = "trans,inv" and share = 0.3'
@@ -172,6 +173,7 @@ class _Reader:
         cells = linked([replace(cell, options=_in_order(cell.options, steps)) for cell in cells], self.place)
         if check:
             self._check_cells(cells)
+            self._warn_of_equal(cells)
         measured = [*(grid.evaluate for grid in every), *(cell.evaluation for cell in cells)]
         return StudyFile(
             name=Path(self.place).stem,
@@ -277,6 +279,20 @@ class _Reader:
                     id="same-cell",
                 )
 
+    def _warn_of_equal(self, cells: Iterable[Cell]) -> None:
+        """Warn of cells that differ only in options that their objective does not read: they train the same model."""
+        trained: dict[tuple[str, ...], Cell] = {}
+        equal: list[str] = []
+        for cell in cells:
+            unread = _unread(cell)
+            read = {key: _canonical(key, value) for key, value in cell.options.items() if key not in unread}
+            other = trained.setdefault(PRETRAIN.arguments(read), cell)
+            if lost := [key for key in unread if cell.options[key] != other.options.get(key)]:
+                equal.append(f"{other.name} and {cell.name} (the objective has no {unread[lost[0]]})")
+        if equal:
+            fix = "a [[grid]] may hold the cells without the factor"
+            warn(f"{self.place}: {counted(len(equal), 'pair')} of cells train the same model, e.g. {equal[0]}; {fix}")
+
     def _check_cells(self, cells: Sequence[Cell]) -> None:
         """Raise UsageError, with the cell, for arguments that the commands would refuse; warn of small percentages."""
         for cell in cells:
@@ -314,6 +330,15 @@ def _canonical(option: str, value: Any) -> Any:
         if option in ("t", "objective"):
             return str(Pipeline.parse(text_of(value)) if option == "t" else read_objective(text_of(value)))
     return value
+
+
+def _unread(cell: Cell) -> dict[str, str]:
+    """Return the options of a cell that its objective does not read, with what they are about."""
+    with suppress(DerivlangError):  # as in `_canonical`
+        objective = read_objective(text_of(cell.options.get("objective", "mlm")))
+        others = {one.option: one for name, one in CHOSEN.items() if name not in objective.reads(cell.options.keys())}
+        return {key: others[f"--{key}"].subject for key in cell.options if f"--{key}" in others}
+    return {}
 
 
 def _levels_of(grids: Iterable[Grid]) -> dict[str, tuple[Level, ...]]:

@@ -40,6 +40,7 @@ from derivlang.studies.records import (
     is_done,
     mark_begun,
     mark_done,
+    planned,
     replaces,
     write_study,
 )
@@ -156,6 +157,8 @@ def _run_cells(
     names = [cell.name for cell in study.cells if cell.name not in failed | not_run]
     summary: dict[str, Any] = {"out": str(place.out), "cells": len(names), "report": None}
     if study.whole is None and names:
+        if left_out := planned(place.out).left_out():
+            say(left_out)
         run_steps([report_of([f"{RUNS}/{name}" for name in names] if failed else ["."])], place.out, processes, say)
         summary["report"] = str(place.out / "report" / "index.html")
     if failed:

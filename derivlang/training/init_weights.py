@@ -22,6 +22,7 @@ import torch
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.keys import draw, text_key
+from derivlang.core.messages import in_shell
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin import Twin
 from derivlang.training import checkpoint
@@ -138,7 +139,7 @@ def _check_tokenizers(folder: Path, languages: Languages) -> None:
                 f"the {part.replace('_', ' ')} of {folder} is another one than this run's, so its embeddings have "
                 "other meanings",
                 where=INIT,
-                fix=f"give --tokenizer {tokenizer}, the same script and --tokenizer-for, or --embeddings new",
+                fix=f"give --tokenizer {in_shell(tokenizer)}, the same script and --tokenizer-for, or --embeddings new",
                 id="other-tokenizer",
             )
 

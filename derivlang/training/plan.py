@@ -28,7 +28,7 @@ from derivlang.training.language import Language, named_pairs, read_languages
 from derivlang.training.languages import tokenizer_of
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.settings import RunPaths, SessionSettings, TrainingSettings
+from derivlang.training.settings import CHOSEN, RunPaths, SessionSettings, TrainingSettings
 
 _SPEC = "identity"  # of sentence pairs without a source
 _FILES = ("dictionary", "pairs")
@@ -90,9 +90,9 @@ def plan_of(
     _check_size(options["vocab_size"], with_tokenizer(paths, settings, before).tokenizer)
     plan = RunPlan(settings, model_config, request, paths, session, resume, force, before)
     # The cells of a study, which give factors, share settings: nothing is said of these.
-    for one in declared(TrainingSettings).values() if not options["factor"] else ():
-        if one.subject and one.name not in plan.objective.reads() and options[one.name] is not None:
-            warn(f"{plan.objective.name} has no {one.subject}, so {one.option} has no effect")
+    for name, one in CHOSEN.items() if not options["factor"] else ():
+        if name not in plan.objective.reads() and options[one.name] is not None:
+            warn(f"{plan.objective.name} has no {one.subject}, so {one.option} has no effect on the training")
     if not options["factor"]:
         warn_of_fractions(TrainingSettings, options)
     if paths.dictionary and not options["factor"] and not plan.objective.dictionary:

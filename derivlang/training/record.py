@@ -66,7 +66,7 @@ class RunInputs:
         of_files = 0 < len(prepared.pair_files) == len(prepared.pairs)  # no pairs are of the corpus
         given = {"dictionary": prepared.given, "pairs": of_files}
         reads = self.objective.reads({name for name, is_file in given.items() if is_file})
-        return {name: value for name, value in record_of(self.settings).items() if name in CHOSEN - reads}
+        return {name: value for name, value in record_of(self.settings).items() if name in CHOSEN.keys() - reads}
 
     @property
     def fingerprint(self) -> str:

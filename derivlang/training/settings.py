@@ -165,13 +165,15 @@ class TrainingOptions(Settings):
         "Percentage of the dictionary's entries.",
         check=percent,
         excludes="--dictionary",
+        subject="dictionary",
     )
-    dict_by: By = _data_in_file("random", "Choice of these entries.", excludes="--dictionary")
+    dict_by: By = _data_in_file("random", "Choice of these entries.", excludes="--dictionary", subject="dictionary")
     dict_seed: int = _data_in_file(
         1,
         "Seed of dictionary entries and sentence pairs.",
         minimum=0,
         maximum=2**63 - 1,
+        subject="dictionary or sentence pairs",
     )
     parallel: Percent = _data_in_file(
         "25",
@@ -278,8 +280,8 @@ class TrainingSettings(TrainingOptions):
 
 RECORDED = {"dict_coverage": "coverage", "dict_by": "dictionary_by", "dict_seed": "dictionary_seed"}  # in run.json
 # Settings that some objectives do not read: `Objective.reads` says which it does. Every run has a dictionary all the
-# same, by which the measure `alignment` chooses its held-out rows: so no warning says that these have no effect.
-CHOSEN = frozenset(RECORDED.values()).union(name for name, one in declared(TrainingOptions).items() if one.subject)
+# same, by which the measure `alignment` chooses its held-out rows: so these have no effect only on the training.
+CHOSEN = {RECORDED.get(name, name): one for name, one in declared(TrainingOptions).items() if one.subject}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,7 +315,8 @@ class SessionOptions(Settings):
     keep: int = setting(2, "Number of checkpoints to keep.", minimum=1)
     tracker: Names = setting(
         (),
-        "NAME=PROJECT of an experiment tracker of accelerate: tensorboard, wandb, mlflow …; may be repeated.",
+        "NAME=PROJECT of an experiment tracker of accelerate: tensorboard, mlflow, wandb (which sends figures over the "
+        "network unless WANDB_MODE=offline) …; may be repeated.",
         check=_check_trackers,
     )
     factor: Names = setting((), "NAME=LEVEL of a study, kept in run.json; may be repeated.", check=_check_factors)

@@ -34,6 +34,7 @@ from derivlang.core.layers.tag_schemes import (
     spelled,
     tag,
 )
+from derivlang.core.messages import in_shell
 from derivlang.core.order import runs_of_ranges
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field
@@ -201,7 +202,7 @@ def _unknown_tag(name: str, names: tuple[str, ...], tag: int, where: str | None,
             f"the tag {names[tag]!r} in {name} is not O, and has no prefix and type as in B-PER{_more(count)}",
             where=where,
             fix="correct the file: --repair-tags removes no label; in a table, "
-            f"--label-column {name}=tags moves each tag by itself",
+            f"--label-column {in_shell(name)}=tags moves each tag by itself",
             id="ill-formed-tags",
         )
     return LayerError(
@@ -210,7 +211,7 @@ def _unknown_tag(name: str, names: tuple[str, ...], tag: int, where: str | None,
         where=where,
         fix="if they are entities, write B- before the first tag of each and I- before the others; "
         "if each word has a tag of its own, such as its part of speech, give them as lists in JSON Lines, with "
-        f"--label-column {name}=tags",
+        f"--label-column {in_shell(name)}=tags",
         id="tags-without-prefix",
     )
 

@@ -73,7 +73,7 @@ class Stream(ABC):
 
         files: which of "dictionary" and "pairs" are given as files, and not made.
         """
-        return CHOSEN
+        return CHOSEN.keys()
 
     def reads_text(self, files: Collection[str]) -> bool:
         """Return whether its rows are of the corpus: they are, unless a stream says otherwise. files: as of `reads`."""
