@@ -2,8 +2,8 @@
 
     python benchmarks/repeats.py DATA_DIR       rows of the table in README.md, "The parser"
 
-Each corpus is parsed by a stand-in that counts the sentences it is given, as it is given them: within stretches of
-2^18 words, which the bundled parsers compare, and in the whole corpus. Treebanks have trees; their sentences are
+Each corpus is parsed by a stand-in that counts the sentences it is given, as it is given them: within a batch of
+2^20 words, whose sentences the bundled parsers compare, and in the whole corpus. Treebanks have trees; their sentences are
 counted as they are.
 """
 
@@ -28,7 +28,7 @@ from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse
 from derivlang.formats import conllu
 from derivlang.parsing.base import Parses
-from derivlang.parsing.bundled import WORDS_PER_STRETCH, distinct_sentences
+from derivlang.parsing.bundled import distinct_sentences
 from derivlang.parsing.registry import PARSERS, forget_parsers
 from derivlang.sources.request import SourceRequest
 
@@ -52,7 +52,7 @@ class Row:
 
 @dataclass(eq=False)
 class Counter:
-    """A `Parser` that counts. again: words of sentences that came before in their stretch. keys, lengths: of all."""
+    """A `Parser` that counts. again: words of sentences that came before in their batch. keys, lengths: of all."""
 
     language: str
     name: str = "counter"
@@ -65,12 +65,8 @@ class Counter:
         lengths = lengths_of(sentences)
         self.keys.append(sequence_keys(hash_types(types)[words], sentences))
         self.lengths.append(lengths)
-        stretch = sentences[:-1] // WORDS_PER_STRETCH
-        for number in np.unique(stretch):
-            first, last = np.flatnonzero(stretch == number)[[0, -1]]
-            here = sentences[first : last + 2] - sentences[first]
-            chosen, _ = distinct_sentences(words[sentences[first] : sentences[last + 1]], here)
-            self.again += int(lengths[first : last + 1].sum() - lengths[first : last + 1][chosen].sum())
+        chosen, _ = distinct_sentences(words, sentences)
+        self.again += int(lengths.sum() - lengths[chosen].sum())
         head = np.ones(len(words), np.int32)
         head[sentences[:-1][lengths > 0]] = 0  # the first word governs all others
         return Parses(np.zeros(len(words), np.uint8), head, (head > 0).astype(np.int32), ("root", "dep"))

@@ -116,7 +116,6 @@ def distinct_sentences(words: Int32, sentences: Int64) -> tuple[Int64, Int64]:
     return np.unique(first, return_inverse=True)
 
 
-WORDS_PER_STRETCH = 1 << 18  # words that share one computation of the vectors of their types
 WORDS_AT_ONCE = 3072  # words of a batch, with padding up to the longest sentence: more take memory and no less time
 FEWEST = 24  # sentences of a batch: with fewer, products wait for the weights from memory
 MOST = 512  # sentences of a batch: with more, the gates of a step take most of the memory
@@ -156,28 +155,11 @@ class ModelParser:
 
     @one_thread()
     def parse(self, words: Int32, types: pa.Array, sentences: Int64) -> Parses:
-        """Parse sentences, about WORDS_PER_STRETCH words at a time; arguments as for `Parser.parse`."""
-        first = np.searchsorted(sentences, np.arange(0, int(sentences[-1]) + 1, WORDS_PER_STRETCH))
-        bounds = np.unique(np.concatenate([first, [len(sentences) - 1]])).tolist()
-        stretches = [
-            self._parse(words[sentences[a] : sentences[b]], types, sentences[a : b + 1] - sentences[a])
-            for a, b in pairwise(bounds)
-        ]
-        if not stretches:
-            return Parses(np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int32), self.relations)
-        return Parses(
-            np.concatenate([parses.upos for parses in stretches]),
-            np.concatenate([parses.head for parses in stretches]),
-            np.concatenate([parses.deprel for parses in stretches]),
-            self.relations,
-        )
-
-    def _parse(self, words: Int32, types: pa.Array, sentences: Int64) -> Parses:
-        """Parse a stretch of sentences, equal ones once."""
+        """Parse sentences, equal ones once; arguments as for `Parser.parse`."""
         chosen, kind = distinct_sentences(words, sentences)
         if len(chosen) < len(kind):
             place, offsets = take_rows(sentences, chosen)
-            once = self._parse(words[place], types, offsets)
+            once = self.parse(words[place], types, offsets)
             words_done(len(words) - len(place))
             place, _ = take_rows(offsets, kind)
             return Parses(once.upos[place], once.head[place], once.deprel[place], once.relations)

@@ -29,9 +29,8 @@ state is still zero.
 The best tree for given arc scores: the best head of each word if that is a tree, else a maximum spanning tree.
 
 Chu and Liu (1965), Edmonds (1967): each word takes its best head. If that leaves a cycle, the cycle becomes one node,
-and the score of an arc into it is reduced by the score of the cycle's arc that it replaces. If the best
-tree has several roots, the best tree with one root has one of them as its root (Gabow and Tarjan 1984; Zmigrod, Vieira
-and Cotterell 2020, "Please Mind the Root"), so each is tried. Scores are multiples of 1 / 1024, so that sums are
+and the score of an arc into it is reduced by the score of the cycle's arc that it replaces. Arcs from the root score so
+little that the best tree has one of them, as a parse must have. Scores are multiples of 1 / 1024, so that sums are
 exact; ties go to the first head.
 """
 
@@ -210,7 +209,7 @@ def _on_grid(scores: Float32) -> Float32:
 
 
 Float: TypeAlias = NDArray[np.floating]
-ROOTS = 8  # roots to try, the most promising first: a sentence of 100 full stops may have 50, which takes too long
+_ROOT = 2.0**30  # taken off the arcs from the root: far above any sum of scores, and sums stay exact
 
 
 def best_heads(arcs: Float, lengths: Int64) -> Int64:
@@ -230,29 +229,10 @@ def best_tree(arcs: Float) -> Int64:
     """Return int64[n], the heads of the best tree with one root; arcs: float[n, 1 + n], column 0 the root."""
     n = len(arcs)
     scores = np.full((n + 1, n + 1), -np.inf)
-    # Row 0 is the root, which has no head; word i is row i + 1.
-    scores[1:] = arcs
-    scores[np.arange(n + 1), np.arange(n + 1)] = -np.inf
-    best: Int64 = _spanning(scores)[1:]
-    roots = np.flatnonzero(best == 0)
-    if len(roots) > 1:
-        most = -np.inf
-        from_root = scores[1:, 0].copy()
-        # An upper bound for each root: all other words with their best head among the words.
-        others = scores[1:, 1:].max(1)
-        bound = others.sum() - others[roots] + from_root[roots]
-        for i in np.argsort(-bound, kind="stable")[:ROOTS]:
-            root = roots[i]
-            if bound[i] <= most:
-                break
-            # Only this word may depend on the root, so that the best tree has one root.
-            scores[1:, 0] = -np.inf
-            scores[root + 1, 0] = from_root[root]
-            head = _spanning(scores)[1:]
-            total = scores[np.arange(1, n + 1), head].sum()
-            if total > most:
-                best, most = head, total
-    return best
+    scores[1:] = arcs  # row 0 is the root, which has no head; word i is row i + 1
+    scores[1:, 0] -= _ROOT
+    np.fill_diagonal(scores, -np.inf)
+    return _spanning(scores)[1:]
 
 
 def _are_trees(head: Int64, inside: Bool) -> Bool:
