@@ -3,8 +3,8 @@
     python benchmarks/repeats.py DATA_DIR       rows of the table in README.md, "The parser"
 
 Each corpus is parsed by a stand-in that counts the sentences it is given, as it is given them: within a batch of
-2^20 words, whose sentences the bundled parsers compare, and in the whole corpus. Treebanks have trees; their sentences are
-counted as they are.
+2^20 words, whose sentences the bundled parsers compare, and in the whole corpus. Treebanks have trees; their
+sentences are counted as they are.
 """
 
 from __future__ import annotations

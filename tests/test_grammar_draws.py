@@ -212,14 +212,14 @@ def test_the_chance_of_an_order_is_known_up_to_14_dependents_of_every_class() ->
 def test_the_work_for_a_large_family_grows_with_its_size(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Places that are looked at: the square of the size up to a bound, a multiple of it above."""
     looked = 0
-    gaps = gibbs._Tables.gaps
+    gaps = gibbs._gaps
 
     def counting(tables: Any, labels: Any, n_left: int, me: int) -> Any:
         nonlocal looked
         looked += len(labels)
         return gaps(tables, labels, n_left, me)
 
-    monkeypatch.setattr(gibbs._Tables, "gaps", counting)
+    monkeypatch.setattr(gibbs, "_gaps", counting)
     monkeypatch.setattr(gibbs, "MOST_TOGETHER", 100)
     monkeypatch.setattr(gibbs, "_MOST_STEPS", 100)
     work = {}

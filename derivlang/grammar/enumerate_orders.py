@@ -47,8 +47,8 @@ class Local:
         """d."""
         return len(self.before)
 
-    def take(self, which: NDArray[np.intp] | list[int]) -> Local:
-        """Return the scores of some of the families."""
+    def take(self, which: NDArray[np.intp] | list[int] | int) -> Local:
+        """Return the scores of some of the families, of one of them without the last axis."""
         return Local(*(getattr(self, name)[..., which] for name in Local.__slots__))
 
     def with_ties_broken(self, heads: Int64) -> Local:

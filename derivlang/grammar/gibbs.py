@@ -13,8 +13,6 @@ head the stretches follow one another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from derivlang.core.arrays import Int32, Int64
@@ -57,39 +55,19 @@ def arrange(local: Local, labels: Int64, head: int, key: np.uint64, draws: Draws
     return np.insert(members, sum(map(len, left)), head).astype(np.int32)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Tables:
-    """Scores of L labels, to be read at the labels of a line.
+def _gaps(tables: Local, labels: Int64, n_left: int, me: int) -> Float:
+    """Return float64[m + 2]: the score of a dependent with label `me` at each gap of a line, from the left.
 
-    left, right, across: float64[L, L], by the label that stands ahead and the one behind: of pairs on one side of the
-    head, and with the head between them. following: float64[L + 3, L + 3], neighbours; the head, BOS and EOS are the
-    labels L, L + 1 and L + 2. before, after: float64[L], the pair with the head.
+    tables: scores of L labels, without the axis of families; the head, BOS and EOS are the labels L, L + 1 and L + 2.
+    labels: int64[m + 3], of the line; n_left of its m dependents are left of the head.
     """
-
-    left: Float
-    right: Float
-    across: Float
-    following: Float
-    before: Float
-    after: Float
-
-    @classmethod
-    def of(cls, local: Local) -> _Tables:
-        tables = (local.left, local.right, local.across, local.next, local.before, local.after)
-        return cls(*(table[..., 0] for table in tables))
-
-    def gaps(self, labels: Int64, n_left: int, me: int) -> Float:
-        """Return float64[m + 2]: the score of a dependent with label `me` at each gap of a line, from the left.
-
-        labels: int64[m + 3], of the line; n_left of its m dependents are left of the head.
-        """
-        left, right = labels[1 : n_left + 1], labels[n_left + 2 : -1]
-        on_left = _chain(self.left, left, me) + self.before[me] + self.across[me, right].sum()
-        on_right = _chain(self.right, right, me) + self.after[me] + self.across[left, me].sum()
-        # The one before the gap and `me` become neighbours, `me` and the one behind it too; those two are no longer.
-        before, behind = labels[:-1], labels[1:]
-        out = np.concatenate([on_left, on_right]) + self.following[before, me] + self.following[me, behind]
-        return np.asarray(out - self.following[before, behind])
+    left, right = labels[1 : n_left + 1], labels[n_left + 2 : -1]
+    on_left = _chain(tables.left, left, me) + tables.before[me] + tables.across[me, right].sum()
+    on_right = _chain(tables.right, right, me) + tables.after[me] + tables.across[left, me].sum()
+    # The one before the gap and `me` become neighbours, `me` and the one behind it too; those two are no longer.
+    before, behind = labels[:-1], labels[1:]
+    out = np.concatenate([on_left, on_right]) + tables.next[before, me] + tables.next[me, behind]
+    return np.asarray(out - tables.next[before, behind])
 
 
 def _chain(pairs: Float, side: Int64, me: int) -> Float:
@@ -107,7 +85,7 @@ def _line(local: Local, labels: Int64, head: int, sweeps: int, u: Float, best: b
     The line holds dependents, and d for the head, d + 1 for BOS and d + 2 for EOS. So gap g lies between the places g
     and g + 1, and a dependent at gap g gets the place g + 1.
     """
-    d, tables = len(labels), _Tables.of(local)
+    d, tables = len(labels), local.take(0)
     label_of, my_label = np.append(labels, local.n_dependents + np.arange(3)), labels.tolist()
     line = np.append(d + np.array([1, 0, 2]), np.zeros(d, np.int64))
     n_left, size = 0, 3
@@ -122,7 +100,7 @@ def _line(local: Local, labels: Int64, head: int, sweeps: int, u: Float, best: b
                 n_left -= at <= n_left
                 line[at:-1] = line[at + 1 :]
             others = line[: size - 1]
-            scores = tables.gaps(label_of.take(others), n_left, my_label[x])
+            scores = _gaps(tables, label_of.take(others), n_left, my_label[x])
             if best:
                 scores += _KEEP * _kept(others[1:-1], n_left, x, head)
                 gap = int(scores.argmax())

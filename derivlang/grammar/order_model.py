@@ -13,8 +13,6 @@ draw(key, 0) / 2^64 goes through the inverse distribution. (Rounding may differ 
 `argmax` gives the most probable order. Among equally probable orders (to 1e-6 in log) it gives the one that keeps the
 most pairs in surface order.
 
-Sampler: one order for each of many families, drawn or (under argmax) the most probable one.
-
 Where a family's order comes from:
 
     its size                                     its order comes from
@@ -103,7 +101,7 @@ class OrderModel:
         self.classes = tuple(classes)
         self.demonstratives = () if substrate is None else substrate.demonstratives  # in the language of the trees
         self._scores = Scores(classes, temperature)
-        self._sampler = Sampler(self._scores, best=mode == "argmax")
+        self._best = mode == "argmax"
 
     def has_model(self, head: str) -> bool:
         """Return whether families with this head are ordered. head: `@UPOS&@`, or a UPOS."""
@@ -120,7 +118,22 @@ class OrderModel:
         `members[offsets[f] + out]` gathers the new order. A family whose head class has no model stays as it is.
         """
         numbers, classes = self._numbered(families)
-        return self._sampler.draw(families, numbers, classes, draws)
+        lengths, starts = lengths_of(families.offsets), families.offsets[:-1]
+        out = positions(families.offsets)
+        modelled = classes >= 0
+        heads = families.head_places - starts
+        random = draws.draw(families.keys, np.zeros(len(families), np.int64))
+        for n in np.unique(lengths[modelled & (lengths > 1)]).tolist():
+            at = np.flatnonzero(modelled & (lengths == n))
+            places = starts[at] + np.arange(n)[:, None]
+            some = SameSize(numbers[places], heads[at], classes[at])
+            if n <= exact.MOST_DEPENDENTS + 1:
+                orders = self._drawn(some, random[at])
+            else:
+                keys = families.keys[at]
+                orders = np.stack([self._large_order(some, f, key, draws) for f, key in enumerate(keys)])
+            out[places] = orders.T
+        return out
 
     @one_thread()
     def log_probs(self, families: Families, orders: Int32) -> Float:
@@ -199,41 +212,6 @@ class OrderModel:
                 rows = numbers[begins + np.arange(n)[:, None]]
                 yield chunk, SameSize(rows, families.head_places[chunk] - begins, classes[chunk])
 
-
-def _log_sum(scores: Float) -> float:
-    top = scores.max()
-    return float(top + np.log(np.exp(scores - top).sum()))
-
-
-class Sampler:
-    """Orders of families under some scores. best: the most probable order."""
-
-    def __init__(self, scores: Scores, *, best: bool) -> None:
-        self._scores, self._best = scores, best
-
-    def draw(self, families: Families, labels: Int32, classes: Int32, draws: Draws) -> Int32:
-        """Return int32[M]: which member of its family stands at each derived position.
-
-        labels: int32[M], label number of each member. classes: int32[F], -1 for families that stay as they are.
-        """
-        lengths = lengths_of(families.offsets)
-        starts = families.offsets[:-1]
-        out = positions(families.offsets)
-        modelled = classes >= 0
-        heads = families.head_places - starts
-        random = draws.draw(families.keys, np.zeros(len(families), np.int64))
-        for n in np.unique(lengths[modelled & (lengths > 1)]).tolist():
-            at = np.flatnonzero(modelled & (lengths == n))
-            places = starts[at] + np.arange(n)[:, None]
-            some = SameSize(labels[places], heads[at], classes[at])
-            if n <= exact.MOST_DEPENDENTS + 1:
-                orders = self._drawn(some, random[at])
-            else:
-                keys = families.keys[at]
-                orders = np.stack([self._large_order(some, f, key, draws) for f, key in enumerate(keys)])
-            out[places] = orders.T
-        return out
-
     def _drawn(self, families: SameSize, random: UInt64) -> NDArray[np.int8]:
         """Return orders int8[K, n] of families that are not large. random: uint64[K], their draws."""
         n, needs_all = len(families.labels), self._scores.needs_all_orders(families)
@@ -276,6 +254,11 @@ class Sampler:
         rows = np.append(distinct, labels[head])[:, None]
         local = self._scores.local(SameSize(rows, np.array([len(distinct)]), families.classes[[f]]))
         return gibbs.arrange(local, numbers, head, key, draws, best=self._best)
+
+
+def _log_sum(scores: Float) -> float:
+    top = scores.max()
+    return float(top + np.log(np.exp(scores - top).sum()))
 
 
 def _distinct(labels: Int32) -> tuple[Int64, Int64]:
