@@ -35,7 +35,6 @@ _MINOR = r"^([1-9][0-9]{0,8})?$"
 _NO_WORD = "_"
 _DIGITS, _MOST = 9, 10**9  # of numbers: a sentence has fewer words, and `int` refuses 5,000 digits
 _UNKNOWN = -1  # the minor number of what cannot be the id of an empty node, such as 8.01
-_LARGEST_TABLE = 1 << 22
 
 
 class EmptyNodes(NamedTuple):
@@ -287,57 +286,11 @@ def _new_numbers(nodes: EmptyNodes | None, units: Int64, unit: Ints, number: Int
     return np.where(known[at] == wanted, nodes.new[at], -1)
 
 
-def _in_order(parts: _Parts) -> _Parts:
-    """Return the parts of each word sorted by the ids that they name."""
-    owner, number, minor, rest = parts
-    lower = (number[1:] < number[:-1]) | ((number[1:] == number[:-1]) & (minor[1:] < minor[:-1]))
-    falls = np.flatnonzero(lower & (owner[1:] == owner[:-1]))
-    if not falls.size:
-        return parts
-    unsorted = np.zeros(int(owner[-1]) + 1, bool)
-    unsorted[owner[falls]] = True
-    at = np.flatnonzero(unsorted[owner])
-    by = np.arange(len(owner))
-    by[at] = at[np.lexsort((minor[at], number[at], owner[at]))]
-    return _Parts(owner[by], number[by], minor[by], rest[by])
-
-
 def _of_parts(parts: _Parts, n: int, rests: pa.Array) -> Deps:
-    """Return the DEPS of n words, each of which has a part.
-
-    Words with one part that names no empty node share texts; each other word has a text of its own.
-    """
-    owner, number, minor, rest = _in_order(parts)
-    sizes = np.bincount(owner, minlength=n)
-    begin = offsets_of(sizes)[:-1]
-    shares = (sizes == 1) & (minor[begin] == 0)
-    one = begin[shares]
-    used, codes_of_one = _distinct(number[one] * len(rests) + rest[one], (int(number.max(initial=0)) + 1) * len(rests))
-    codes = np.empty(n, np.int32)
-    codes[shares] = codes_of_one
-    codes[~shares] = len(used) + np.arange(n - len(one))
-    others = np.flatnonzero(~shares[owner])
-    offsets = offsets_of(np.concatenate([np.ones(len(used), np.int64), sizes[~shares]]))
-    return Deps(
-        codes,
-        offsets,
-        np.concatenate([used // len(rests), number[others]]),
-        np.concatenate([np.zeros(len(used), np.int64), minor[others]]),
-        np.concatenate([used % len(rests), rest[others]]),
-        rests,
-    )
-
-
-def _distinct(keys: Int64, below: int) -> tuple[Int64, Ints]:
-    """Return the different keys, ascending, and the place of each key among them. below: more than any key."""
-    if below > _LARGEST_TABLE:
-        return np.unique(keys, return_inverse=True)
-    seen = np.zeros(below, bool)
-    seen[keys] = True
-    used = np.flatnonzero(seen)
-    place = np.empty(below, np.int32)
-    place[used] = np.arange(len(used), dtype=np.int32)
-    return used, place[keys]
+    """Return the DEPS of n words, each of which has a part, sorted by the ids that the parts name."""
+    by = np.lexsort((parts.minor, parts.number, parts.owner))
+    offsets = offsets_of(np.bincount(parts.owner, minlength=n))
+    return Deps(np.arange(n, dtype=np.int32), offsets, parts.number[by], parts.minor[by], parts.rest[by], rests)
 
 
 NO_DEPS = Deps(np.zeros(0, np.int32), np.zeros(1, np.int64), *(np.zeros(0, np.int64),) * 3, string_array([]))
