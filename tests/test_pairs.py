@@ -6,7 +6,6 @@ import gc
 import itertools
 import random
 from collections import Counter
-from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError
-from derivlang.lexical.bitext import open_writer
+from derivlang.lexical.bitext import writing_pairs
 from derivlang.lexical.segments import links_of, segments
 from derivlang.pipeline import Pipeline
 from derivlang.store.files import writing_all
@@ -283,7 +282,7 @@ def test_an_older_file_stays_where_a_run_fails(derived: Path, tmp_path: Path, mo
     def broken(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("derivlang.lexical.bitext._Lines.close", broken)
+    monkeypatch.setattr("derivlang.lexical.bitext._write_lines", broken)
     ran = run("pair", derived, "--format", "text", "-o", tmp_path / "p", "--rate", 50, "--force", code=1)
     assert "No space left" in ran.err
     assert {path.name: path.read_bytes() for path in tmp_path.glob("p.*")} == before
@@ -383,9 +382,7 @@ def test_a_failure_after_the_writer_is_open_is_one_error(tmp_path: Path) -> None
     """pyarrow closes an open writer when it is collected, and prints a traceback if its file is closed by then."""
 
     def fail() -> None:
-        with ExitStack() as files:
-            (stream,) = files.enter_context(writing_all([tmp_path / "out"]))
-            open_writer([stream], "parquet", files)
+        with writing_all([tmp_path / "out"]) as streams, writing_pairs(streams, "parquet"):
             raise DataError("too bad", id="pairs")
 
     with pytest.raises(DataError, match="too bad"):

@@ -23,6 +23,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,6 @@ MEANINGS = {
     "entities": "Entities",
     "entities_split_percent": "Entities split, %",
 }
-_LONG = 256  # kept words of a unit whose inversions are counted one by one
 
 
 def kendall_tau(ranks: Sequence[int]) -> float:
@@ -71,27 +71,6 @@ def kendall_tau(ranks: Sequence[int]) -> float:
         insort(seen, rank)
     n = len(ranks)
     return 1 - 4 * inversions / (n * (n - 1))
-
-
-def kendall_taus(ranks: Int32, offsets: Int64) -> NDArray[np.float64]:
-    """Return float64[R]: Kendall's tau of each row of ranks with its identity; NaN for a row of less than two.
-
-    ranks: int32[N], 0 … n - 1 in each row. offsets: int64[R + 1].
-    """
-    sizes = lengths_of(offsets)
-    out = np.full(len(sizes), np.nan)
-    for size in np.unique(sizes[sizes > 1]).tolist():
-        rows = np.flatnonzero(sizes == size)
-        table = ranks[offsets[rows][:, None] + np.arange(size)]
-        if size > _LONG:
-            out[rows] = [kendall_tau(row) for row in table.tolist()]
-            continue
-        table = np.ascontiguousarray(table.T, np.int16)  # a row for each place, so that a step runs over whole rows
-        inversions = np.zeros(len(rows), np.int64)
-        for place in range(1, size):
-            inversions += (table[:place] > table[place]).sum(0)
-        out[rows] = 1 - 4 * inversions / (size * (size - 1))
-    return out
 
 
 class Reordering:
@@ -129,8 +108,8 @@ class Reordering:
         counts["kept"] += len(kept)
         counts["moved"] += int((ranks != place).sum())
         counts["changed"] += _changed(source, derived, kept, np.flatnonzero(is_kept))
-        taus = kendall_taus(ranks, offsets)
-        self.taus.append(taus[~np.isnan(taus)])
+        every, edges = ranks.tolist(), offsets.tolist()
+        self.taus.append(np.array([kendall_tau(every[a:b]) for a, b in pairwise(edges) if b - a > 1], float))
         # a b | c d -> b a | d c has the ranks 1 0 3 2 in the unit, and 1 0 | 1 0 in its sentences. A unit with a word
         # that left its sentence counts as one.
         sentence = owners(source.sentences)[kept]

@@ -3,7 +3,7 @@
     text      OUT.source, OUT.derived, OUT.pharaoh: a pair per line       pharaoh   OUT: the links of the same lines
     parquet   OUT: pair, key, source, tokens, links (with tokenizers source_ids, ids, subword_links)
 
-Each writer takes the pairs of one row group at a time. With a tokenizer of each side, `PairEncoder` gives their
+Pairs are written a row group at a time. With a tokenizer of each side, `PairEncoder` gives their
 sub-words and gold links:
 
     links of words (i, j)  ->  links of their sub-words, `each` to each or `all` to all (encoding.py)
@@ -15,11 +15,12 @@ tokenizer is not a twin) every sub-word of a word is linked to every sub-word of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, get_args
+from typing import Any, BinaryIO, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -70,18 +71,6 @@ class Pairs:
     subwords: Subwords | None = None
 
 
-class Writer(Protocol):
-    """Writes sentence pairs in one of the formats."""
-
-    def write(self, pairs: Pairs) -> None:
-        """Write the next pairs."""
-        ...
-
-    def close(self) -> None:
-        """Write what must follow the last pair."""
-        ...
-
-
 def files_of(out: Path, kind: PairFormat) -> list[Path]:
     """Return the files that a format writes."""
     if kind == "text":
@@ -89,13 +78,27 @@ def files_of(out: Path, kind: PairFormat) -> list[Path]:
     return [out]
 
 
-def open_writer(streams: Sequence[BinaryIO], kind: PairFormat, ends: ExitStack, *, subwords: bool = False) -> Writer:
-    """Return the writer of a format. streams: of `files_of`. ends: closed before them, also after an error."""
+@contextmanager
+def writing_pairs(
+    streams: Sequence[BinaryIO], kind: PairFormat, *, subwords: bool = False
+) -> Iterator[Callable[[Pairs], None]]:
+    """Give the function that writes the next pairs in a format. streams: of `files_of`."""
     if kind != "parquet":
-        return _Lines(streams)
-    writer = _Parquet(streams[0], subwords)
-    ends.callback(writer.abandon)
-    return writer
+        yield partial(_write_lines, streams)
+        return
+    from pyarrow import parquet
+
+    words = pa.list_(pa.string())
+    fields = [("pair", pa.int64()), ("key", pa.uint64()), ("source", words), ("tokens", words), ("links", LINKS)]
+    if subwords:
+        fields += [("source_ids", IDS), ("ids", IDS), ("subword_links", LINKS)]
+    schema = pa.schema(fields)
+    writer = parquet.ParquetWriter(streams[0], schema, compression="zstd", compression_level=1)
+    try:
+        yield lambda pairs: writer.write_table(_table(pairs, schema), max(len(pairs.number), 1))
+        writer.close()
+    finally:  # after an error pyarrow would try to finish the file later, when it is closed, and print an error
+        writer.is_open = False
 
 
 def holding_space(words: pa.Array) -> Bool:
@@ -119,48 +122,22 @@ def link_lines(pairs: Pairs) -> list[str]:
     return texts
 
 
-class _Lines:
-    """Writes the lines of both sides and of the links, or with one stream of the links only."""
-
-    def __init__(self, streams: Sequence[BinaryIO]):
-        self._streams = streams
-
-    def write(self, pairs: Pairs) -> None:
-        texts = [link_lines(pairs)]
-        if len(self._streams) > 1:
-            texts = [lines(pairs.source), lines(pairs.derived), *texts]
-        for stream, rows in zip(self._streams, texts, strict=True):
-            stream.write("".join(f"{row}\n" for row in rows).encode())
-
-    def close(self) -> None:
-        pass
+def _write_lines(streams: Sequence[BinaryIO], pairs: Pairs) -> None:
+    """Write the lines of both sides and of the links, or with one stream of the links only."""
+    texts = [link_lines(pairs)]
+    if len(streams) > 1:
+        texts = [lines(pairs.source), lines(pairs.derived), *texts]
+    for stream, rows in zip(streams, texts, strict=True):
+        stream.write("".join(f"{row}\n" for row in rows).encode())
 
 
-class _Parquet:
-    def __init__(self, stream: BinaryIO, subwords: bool):
-        from pyarrow import parquet
-
-        words = pa.list_(pa.string())
-        fields = [("pair", pa.int64()), ("key", pa.uint64()), ("source", words), ("tokens", words), ("links", LINKS)]
-        if subwords:
-            fields += [("source_ids", IDS), ("ids", IDS), ("subword_links", LINKS)]
-        self._schema = pa.schema(fields)
-        self._writer = parquet.ParquetWriter(stream, self._schema, compression="zstd", compression_level=1)
-
-    def write(self, pairs: Pairs) -> None:
-        n, sub = len(pairs.number), pairs.subwords
-        source, derived = decoded(pairs.source), decoded(pairs.derived)
-        columns = [to_arrow(pairs.number), to_arrow(pairs.key), source, derived, _column(pairs.links, n)]
-        if sub is not None:
-            columns += [sub.source.cast(IDS), sub.derived.cast(IDS), _column(sub.links, n)]
-        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema), max(len(pairs.number), 1))
-
-    def close(self) -> None:
-        self._writer.close()
-
-    def abandon(self) -> None:
-        """Leave a file after an error: pyarrow would try to finish it later, when it is closed, and print an error."""
-        self._writer.is_open = False
+def _table(pairs: Pairs, schema: pa.Schema) -> pa.Table:
+    n, sub = len(pairs.number), pairs.subwords
+    source, derived = decoded(pairs.source), decoded(pairs.derived)
+    columns = [to_arrow(pairs.number), to_arrow(pairs.key), source, derived, _column(pairs.links, n)]
+    if sub is not None:
+        columns += [sub.source.cast(IDS), sub.derived.cast(IDS), _column(sub.links, n)]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _column(links: GoldLinks, n: int) -> pa.Array:

@@ -9,7 +9,6 @@ once for the keys and once for writing. Memory holds some bytes per pair. Method
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.core.version import __version__
-from derivlang.lexical.bitext import PairEncoder, Pairs, files_of, holding_space, open_writer
+from derivlang.lexical.bitext import PairEncoder, Pairs, files_of, holding_space, writing_pairs
 from derivlang.lexical.segments import Segments, links_of, segment_keys, segments
 from derivlang.lexical.settings import PairOptions, number, portion
 from derivlang.store.artifact import check_replaceable
@@ -153,26 +152,25 @@ def _write(derived: Derived, split: str, chosen: Int64, options: PairOptions, se
     wanted = _recipe(derived, split, options, encoder)
     if not options.force:
         check_replaceable(outs, told, wanted, noun="choice of pairs")
-    with writing_all([*outs, *[told] * aside], replace=options.force) as streams, ExitStack() as ends:
+    if encoder is not None:
+        result["subwords"] = {"source": 0, "derived": 0, "source_unknown": 0, "derived_unknown": 0}
+    with writing_all([*outs, *[told] * aside], replace=options.force) as streams:
         recipe = streams.pop() if aside else None
-        writer = open_writer(streams, options.format, ends, subwords=options.tokenizers is not None)
-        if encoder is not None:
-            result["subwords"] = {"source": 0, "derived": 0, "source_unknown": 0, "derived_unknown": 0}
-        for numbers, group in _chosen(derived, split, chosen):
-            ranges, loaded = group.ranges, group.loaded
-            source = _words(loaded.source, ranges.source_begin, ranges.source_end)
-            target = _words(loaded.derived, ranges.begin, ranges.end)
-            pairs = Pairs(numbers, group.keys, source, target, links_of(loaded.order, ranges).sorted())
-            if encoder is not None:
-                subwords = encoder.encode(pairs)
-                encoder.count(subwords, result["subwords"])
-                pairs = replace(pairs, subwords=subwords)
-            writer.write(pairs)
-            result["links"] += len(pairs.links.pair)
-            for side, words in (("source", pairs.source), ("derived", pairs.derived)):
-                result["words"][side] += len(words.flatten())
-                result["spaces"] += int(holding_space(words).sum())
-        writer.close()
+        with writing_pairs(streams, options.format, subwords=encoder is not None) as write:
+            for numbers, group in _chosen(derived, split, chosen):
+                ranges, loaded = group.ranges, group.loaded
+                source = _words(loaded.source, ranges.source_begin, ranges.source_end)
+                target = _words(loaded.derived, ranges.begin, ranges.end)
+                pairs = Pairs(numbers, group.keys, source, target, links_of(loaded.order, ranges).sorted())
+                if encoder is not None:
+                    subwords = encoder.encode(pairs)
+                    encoder.count(subwords, result["subwords"])
+                    pairs = replace(pairs, subwords=subwords)
+                write(pairs)
+                result["links"] += len(pairs.links.pair)
+                for side, words in (("source", pairs.source), ("derived", pairs.derived)):
+                    result["words"][side] += len(words.flatten())
+                    result["spaces"] += int(holding_space(words).sum())
         if recipe is not None:
             shown = {name: value for name, value in result.items() if name != "out"}
             recipe.write(record_text({**wanted, "result": shown}).encode())
