@@ -128,17 +128,6 @@ def test_subwords_that_are_shared_by_a_slow_count(tmp_path: Path) -> None:
     assert row["unknown_subwords_percent"] == pytest.approx(100 * theirs.count("<unk>") / len(theirs))
 
 
-def test_several_workers_give_the_same_figures(tmp_path: Path) -> None:
-    specs = ["inv", "shuffle", "trans"]
-    tok = tmp_path / "tok"
-    derivlang.tokenizer("demo", out=tok, vocab_size=400)
-    assert derivlang.stats("demo", specs, tokenizer=tok, workers=2) == derivlang.stats("demo", specs, tokenizer=tok)
-    folders = [tmp_path / spec for spec in specs]
-    for spec, folder in zip(specs, folders, strict=True):
-        make(spec, "demo", folder)
-    assert derivlang.stats(folders, workers=3) == derivlang.stats(folders)
-
-
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
 def test_the_picture(suffix: str, tmp_path: Path) -> None:
     out = tmp_path / f"distances{suffix}"

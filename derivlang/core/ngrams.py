@@ -1,6 +1,6 @@
 """Local entropy: how well a word is predicted from the words just before it, by an n-gram model of held-out sentences.
 
-    entropies(train, held_out, longest=5)   ->   {2: 8.27, 3: 7.98, 4: 7.93, 5: 7.92} bits per word, of WikiText-2
+    word_bits(train, held_out, longest=5)   ->   means {2: 8.27, 3: 7.98, 4: 7.93, 5: 7.92}, of WikiText-2
 
 The m-local entropy is H(w_t | w_(t-m+1) … w_(t-1)) (Someya et al. 2025, arXiv 2506.05136). It is estimated by the
 cross-entropy of an m-gram model with interpolated Kneser-Ney smoothing (Chen and Goodman 1998; one
@@ -78,18 +78,11 @@ class _Counts:
         return np.where(seen, mixed, shorter)
 
 
-def entropies(train: Sentences, held_out: Sentences, longest: int = 5) -> dict[int, float]:
-    """Return {m: bits per word of the held-out sentences} for m = 2 … longest, by models of the other sentences.
-
-    Words are numbered from 0; both share the numbers. NaN where either side has no word.
-    """
-    if not len(train.words) or not len(held_out.words):
-        return dict.fromkeys(range(2, longest + 1), float("nan"))
-    return {m: float(bits.mean()) for m, bits in word_bits(train, held_out, longest).items()}
-
-
 def word_bits(train: Sentences, held_out: Sentences, longest: int) -> dict[int, Float64]:
-    """Return {m: float64[N], the bits of each held-out word} for m = 2 … longest; neither side is without words."""
+    """Return {m: float64[N], the bits of each held-out word} for m = 2 … longest, by models of the other sentences.
+
+    Words are numbered from 0; both share the numbers, and neither is without words.
+    """
     sign = int(max(train.words.max(), held_out.words.max())) + 1
     text, places = train.padded(longest - 1, sign)
     other, asked = held_out.padded(longest - 1, sign)

@@ -24,7 +24,7 @@ from derivlang.core.errors import DataError
 from derivlang.core.keys import mix, sequence_keys
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.names import split_name
-from derivlang.core.ngrams import Float64, Sentences, entropies, word_bits
+from derivlang.core.ngrams import Float64, Sentences, word_bits
 from derivlang.core.order import Order
 from derivlang.distance.reordering import MEANINGS, Reordering
 from derivlang.distance.settings import StatsOptions
@@ -122,7 +122,8 @@ def bits_of_units(triples: Iterable[Triple], m: int, words: int) -> tuple[Float6
     for source, derived, _ in triples:
         if words > 0:
             words -= _add(texts, source, derived, words)
-    return texts["derived"].bits(m)
+    bits, of_source = texts["derived"].bits(m)
+    return bits[m], of_source
 
 
 def _add(texts: Mapping[str, _Text], source: Batch, derived: Batch, left: int) -> int:
@@ -168,33 +169,27 @@ class _Text:
         words = table[batch.words[: units[-1]]]
         self._parts.append((words, lengths_of(units), held_out[: len(units) - 1], of_source))
 
-    def entropies(self) -> dict[int, float]:
-        """Return the local entropies of the held-out units, by models of the others."""
-        if not self._parts:
-            return dict.fromkeys(range(2, LONGEST + 1), float("nan"))
-        train, held_out, of_source = self._divided()
-        scale = len(held_out.words) / of_source.sum() if of_source.sum() else float("nan")
-        return {m: bits * float(scale) for m, bits in entropies(train, held_out, LONGEST).items()}
+    def bits(self, longest: int) -> tuple[dict[int, Float64], Float64]:
+        """Return ({m: float64[U], bits of the held-out units by an m-gram model of the others}, float64[U] words).
 
-    def bits(self, m: int) -> tuple[Float64, Float64]:
-        """Return float64[U] each: the bits of the held-out units, and the number of source words in each.
-
-        The bits are by an m-gram model of the other units.
+        The words are of the source, in each of these units. There are no units if the text has no words to train on.
         """
-        if not self._parts:
-            return np.zeros(0), np.zeros(0)
-        train, held_out, of_source = self._divided()
-        if not len(train.words) or not len(held_out.words):
-            return np.zeros(0), np.zeros(0)
-        ends = np.append(0.0, np.cumsum(word_bits(train, held_out, m)[m]))[held_out.offsets]
-        return np.diff(ends), of_source.astype(np.float64)
+        if self._parts:
+            words, lengths, held_out, of_source = map(np.concatenate, zip(*self._parts, strict=True))
+            asked = np.repeat(held_out, lengths)
+            train = Sentences(words[~asked], offsets_of(lengths[~held_out]))
+            other = Sentences(words[asked], offsets_of(lengths[held_out]))
+            if len(train.words) and len(other.words):
+                found = word_bits(train, other, longest)
+                ends = other.offsets
+                bits = {m: np.diff(np.append(0.0, np.cumsum(each))[ends]) for m, each in found.items()}
+                return bits, of_source[held_out].astype(np.float64)
+        return dict.fromkeys(range(2, longest + 1), np.zeros(0)), np.zeros(0)
 
-    def _divided(self) -> tuple[Sentences, Sentences, Int64]:
-        """Return the units to train on, the held-out ones, and the words of the source in these."""
-        words, lengths, held_out, of_source = map(np.concatenate, zip(*self._parts, strict=True))
-        is_held_out = np.repeat(held_out, lengths)
-        train = Sentences(words[~is_held_out], offsets_of(lengths[~held_out]))
-        return train, Sentences(words[is_held_out], offsets_of(lengths[held_out])), of_source[held_out]
+    def entropies(self) -> dict[int, float]:
+        """Return the local entropies of the held-out units; NaN without words."""
+        bits, words = self.bits(LONGEST)
+        return {m: float(each.sum() / words.sum()) if words.any() else float("nan") for m, each in bits.items()}
 
 
 Encoder: TypeAlias = ForeignTokenizer | OwnTokenizer

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.names import split_name
@@ -13,7 +12,6 @@ from derivlang.distance.match import LOCAL_WORDS, Family, Match, match, orders_o
 from derivlang.distance.measure import Encoder, Figures, load_encoder, measure_set, measure_specs
 from derivlang.distance.settings import MatchOptions, StatsOptions
 from derivlang.engine.batches import Source
-from derivlang.engine.engines import check_main, in_processes
 from derivlang.formats.places import located
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
@@ -43,46 +41,23 @@ def run_stats(
             fix="give one source, or derived sets without --t",
             id="usage",
         )
-    check_main()
     encoder = None if settings.tokenizer is None else load_encoder(settings.tokenizer)
-    given = _Given(replace(request, source=sources[0]), settings, parser, parses, encoder)
-    languages: Sequence[Any] = pipelines or [located(folder) for folder in sources]
-    if settings.workers == 1 or len(languages) == 1:
-        return list(given.specs(pipelines) if pipelines else map(given.set, languages))
-    tasks = list(enumerate(languages))
-    rows = dict(in_processes(given.numbered, tasks, settings.workers))
-    return [rows[number] for number, _ in tasks]
+    if not pipelines:
+        return [_of_set(located(folder), settings, encoder) for folder in sources]
+    together = Pipeline(tuple(transform for pipeline in pipelines for transform in pipeline.transforms))
+    source = _open(together, replace(request, source=sources[0]), settings, parser, parses)
+    return list(measure_specs(source, pipelines, settings, encoder))
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """What is the same for all languages of a call; pickled for processes."""
-
-    request: SourceRequest
-    settings: StatsOptions
-    parser: str | None
-    parses: Path | None
-    encoder: Encoder | None
-
-    def set(self, folder: Path) -> Figures:
-        if not folder.is_dir():
-            raise StoreError(
-                "there is no such folder of a derived set",
-                where=str(folder),
-                fix=sets_near(folder) or f"to measure languages of a source or file: derivlang stats --t … {folder}",
-                id="missing-folder",
-            )
-        return measure_set(folder, self.settings.split, self.settings.entropy_words, self.encoder)
-
-    def specs(self, pipelines: Sequence[Pipeline]) -> Iterator[Figures]:
-        together = Pipeline(tuple(transform for pipeline in pipelines for transform in pipeline.transforms))
-        source = _open(together, self.request, self.settings, self.parser, self.parses)
-        return measure_specs(source, pipelines, self.settings, self.encoder)
-
-    def numbered(self, task: tuple[int, Path | Pipeline]) -> tuple[int, Figures]:
-        """Return the figures of a language, with its number."""
-        number, language = task
-        return number, next(self.specs([language])) if isinstance(language, Pipeline) else self.set(language)
+def _of_set(folder: Path, settings: StatsOptions, encoder: Encoder | None) -> Figures:
+    if not folder.is_dir():
+        raise StoreError(
+            "there is no such folder of a derived set",
+            where=str(folder),
+            fix=sets_near(folder) or f"to measure languages of a source or file: derivlang stats --t … {folder}",
+            id="missing-folder",
+        )
+    return measure_set(folder, settings.split, settings.entropy_words, encoder)
 
 
 def run_match(

@@ -18,7 +18,6 @@ class StatsOptions(Settings):
     entropy_words: int = setting(1_000_000, "Words whose local entropies are measured; 0: none.", minimum=0)
 
     tokenizer: OptionalPath = setting(None, "Tokenizer of the sub-words whose overlap is measured.")
-    workers: int = setting(1, "Number of worker processes; each measures a language.", minimum=1)
 
 
 @dataclass(frozen=True, kw_only=True)
