@@ -218,7 +218,7 @@ def test_grammars_and_links_are_those_of_the_commands(tmp_path: Path) -> None:
     assert {**told, "out": ""} == {**ran.json, "out": ""}
     scores = derivlang.score_grammar("fr", [bank], substrate="en", mix=0.5)
     assert scores == run("grammar", "score", "fr", bank, "--substrate", "en", "--mix", 0.5, "--json").json
-    (probs,) = derivlang.grammar_probs("fr", head="VERB", nodes="NOUN&nsubj @VERB&@ NOUN&obj")
+    probs = derivlang.grammar_probs("fr", head="VERB", nodes="NOUN&nsubj @VERB&@ NOUN&obj")
     assert len(probs["probs"]) == 6
     assert sum(probs["probs"]) == pytest.approx(1)
     texts = [tmp_path / name for name in ("en.txt", "fr.txt")]

@@ -67,7 +67,6 @@ TYPED: dict[str, tuple[Callable[[Path], Path], str]] = {
     "other-policy": (lambda f: derived(f, trees(f), "--mwt", "atomic"), "make --t inv {}"),
     "which-split": (two_splits, "export {} --format text"),
     "no-encoder": (wiki, "align train {} {} --model argmax"),
-    "nodes-line": (lambda f: written(f / "heads.txt", "VERB\n"), "grammar probs --superstrate fr --nodes-file {}"),
     "unknown-script": (wiki, "make --t trans:klingon {}"),
     "unknown-study": (wiki, "ls --study nope"),
     "unknown-recipe": (wiki, "study nope --dry-run"),

@@ -18,7 +18,7 @@ def fails(*arguments: object, code: int) -> str:
     return run("grammar", *arguments, code=code).err
 
 
-def test_probs_is_a_stable_contract(tmp_path: Path) -> None:
+def test_probs_is_a_stable_contract() -> None:
     found = run("grammar", "probs", "--superstrate", "fr", "--substrate", "en", *CLAUSE, "--json").json
     assert list(found) == ["nodes", "orders", "probs"]
     assert found["nodes"] == ["NOUN&nsubj", "@VERB&@", "NOUN&obj"]
@@ -28,10 +28,7 @@ def test_probs_is_a_stable_contract(tmp_path: Path) -> None:
     assert alone["probs"] != found["probs"]
     unmixed = run("grammar", "probs", "--superstrate", "fr", "--substrate", "en", "--mix", "0", *CLAUSE, "--json")
     assert unmixed.json == alone
-    heads = written(tmp_path / "heads.tsv", "VERB\tNOUN&nsubj @VERB&@ NOUN&obj\nNOUN\t@NOUN&@\n")
-    lines = run("grammar", "probs", "--superstrate", "fr", "--nodes-file", heads, "--json").out.splitlines()
-    assert len(lines) == 2
-    assert '"probs": [1.0]' in lines[1]
+    assert derivlang.grammar_probs("fr", head="NOUN", nodes="@NOUN&@")["probs"] == [1.0]
     shown = run("grammar", "probs", "--superstrate", "fr", *CLAUSE).out.splitlines()
     assert len(shown) == 6
     assert shown[0].endswith("NOUN&nsubj @VERB&@ NOUN&obj")
@@ -63,8 +60,6 @@ def test_probs_of_one_published_file() -> None:
         (("--superstrate", "fr", "--head", "VERB", "--nodes", "@VERB&@ NOUN&object"), "not-a-relation"),
         (("--superstrate", "fr", "--head", "VERB", "--nodes", "@VERB&@ NOUN"), "not-a-relation"),
         (("--superstrate", "fr", "--head", "VERB", "--nodes", "@VERB&@" + " NOUN&obl" * 9), "family-size"),
-        (("--superstrate", "fr", "--head", "VERB"), "missing-option"),
-        (("--superstrate", "fr"), "missing-option"),
     ],
 )
 def test_bad_input_is_one_clear_message(arguments: tuple[str, ...], id: str) -> None:
@@ -79,7 +74,7 @@ def test_errors_of_python_name_its_arguments(tmp_path: Path) -> None:
         (lambda: derivlang.score_grammar("no.tsv", bank), "grammar: there is no grammar file no.tsv"),
         (lambda: derivlang.score_grammar("fr", bank, substrate="no.tsv"), "substrate: there is no grammar file no.tsv"),
         (lambda: derivlang.grammar_probs("no.tsv", **heads), "superstrate: there is no grammar file no.tsv"),
-        (lambda: derivlang.grammar_probs("fr"), "nodes: give head= and nodes=, or nodes_file="),
+        (lambda: derivlang.grammar_probs("fr", "VERB", "VERB"), "nodes: there must be one head"),
         (lambda: derivlang.fit_grammar(bank, tmp_path / "no" / "g.tsv"), "out: there is no folder"),
         (lambda: derivlang.fit_grammar(bank, "g.tsv", classes="Q"), "classes: 'Q' is not a head class"),
     ]
@@ -88,11 +83,6 @@ def test_errors_of_python_name_its_arguments(tmp_path: Path) -> None:
             call()
         assert str(error.value).startswith(told)
     assert "GRAMMAR: there is no grammar file" in fails("score", "no.tsv", bank, code=2)
-
-
-def test_a_line_without_a_tab_is_named(tmp_path: Path) -> None:
-    heads = written(tmp_path / "heads.tsv", "VERB\t@VERB&@ NOUN&obj\nVERB @VERB&@\n")
-    assert f"{heads}:2" in fails("probs", "--superstrate", "fr", "--nodes-file", heads, code=1)
 
 
 def test_ls_and_show() -> None:
@@ -179,7 +169,6 @@ def test_a_default_that_is_typed_names_the_same_file(
         (("show", "fr", "--count", "-1"), "--count: must be at least 0, got -1"),
         (("score", "fr", "a.conllu", "--mix", "0.1"), "--mix: has no effect without --substrate"),
         (("score", "fr", "a.conllu", "--substrate", "en", "--mix", "2"), "--mix: must be at most 1, got 2"),
-        (("probs", "--superstrate", "fr", *CLAUSE, "--nodes-file", "x"), "--head: cannot be given with --nodes-file"),
         (("fit", "a.conllu", "--classes", "V", "--thin", "0"), "--thin: only noun heads are thinned"),
         (("fit", "a.conllu", "--dev", "b.conllu", "--l2", "2", "--thin", "0"), "--dev: it has nothing to decide"),
     ],

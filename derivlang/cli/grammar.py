@@ -113,14 +113,9 @@ def _show_counts(asked: CountOrders, result: dict[str, Any]) -> None:
     echo(f"{result['out']}: {counts}")
 
 
-def _print_probs(asked: GrammarProbs) -> None:
-    """Print each head as soon as it is there."""
-    for head in asked.each():
-        if as_json():
-            echo(json.dumps(head, ensure_ascii=False))
-            continue
-        for order, p in zip(head["orders"], head["probs"], strict=True):
-            echo(f"{p:.6f}  {' '.join(head['nodes'][i] for i in order)}")
+def _show_probs(asked: GrammarProbs, head: dict[str, Any]) -> None:
+    for order, p in zip(head["orders"], head["probs"], strict=True):
+        echo(f"{p:.6f}  {' '.join(head['nodes'][i] for i in order)}")
 
 
 def _is_stream(asked: FitGrammar | CountOrders) -> bool:
@@ -152,7 +147,7 @@ count = command_line(
     silent=_is_stream, summary="Count the orders of CoNLL-U files.",
 )  # fmt: skip
 probs = command_line(
-    GrammarProbs, "probs", json_help="Print a line of JSON for each head.", run=_print_probs,
+    GrammarProbs, "probs", _show_probs, json_help="Print the orders as JSON.",
     summary="Print the probability of every order of a head.",
 )  # fmt: skip
 for one in (ls, show, score, fit, count, probs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Annotated, Any, TypeAlias
 
 from derivlang.commands.command import Command
 from derivlang.commands.folders import default_folder
-from derivlang.core.errors import UsageError
 from derivlang.core.messages import warn
 from derivlang.core.settings import setting
 from derivlang.formats.places import OptionalPath, PathLike
@@ -126,7 +125,7 @@ class ScoreGrammar(Command[dict[str, Any]], GrammarScoreOptions):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GrammarProbs(Command[list[dict[str, Any]]], GrammarProbsOptions):
+class GrammarProbs(Command[dict[str, Any]], GrammarProbsOptions):
     """Print the exact probability of every order of a head and its dependents, in lexicographic order.
 
     \b
@@ -134,24 +133,18 @@ class GrammarProbs(Command[list[dict[str, Any]]], GrammarProbsOptions):
     """
 
     superstrate: Annotated[str, setting(None, "Grammar: a name, a path, or an .orm file of one head class.")]
+    head: Annotated[str, setting(None, "UPOS of the head, such as VERB.")]
+    nodes: Annotated[
+        str, setting(None, 'Labels of the head and its dependents, in order: "NOUN&nsubj @VERB&@ NOUN&obj".')
+    ]
 
-    def __call__(self) -> list[dict[str, Any]]:
-        """Return {"nodes", "orders", "probs"} of each head: labels, places of the nodes in each order, lexicographic,
-        and its probability."""
-        return list(self.each())
-
-    def each(self) -> Iterator[dict[str, Any]]:
-        """Yield the same, a head at a time."""
-        from derivlang.grammar.families import parse_head, read_heads
+    def __call__(self) -> dict[str, Any]:
+        """Return {"nodes", "orders", "probs"}: labels, places of the nodes in each order, lexicographic, and its
+        probability."""
+        from derivlang.grammar.families import parse_head
         from derivlang.grammar.grammar import load_grammar
         from derivlang.grammar.order_model import OrderModel
 
-        nodes_file = self.path("nodes_file")
-        if self.nodes is None and nodes_file is None:
-            raise UsageError("give --head and --nodes, or --nodes-file", where="--nodes", id="missing-option")
-        heads = [("--nodes", self.head or "", self.nodes or "")]
-        if nodes_file is not None:
-            heads = read_heads(nodes_file)
         model = OrderModel(
             load_grammar(self.superstrate, where="--superstrate"),
             load_grammar(self.substrate, where="--substrate") if self.substrate is not None else None,
@@ -159,10 +152,9 @@ class GrammarProbs(Command[list[dict[str, Any]]], GrammarProbsOptions):
             labels=self.labels,
             temperature=self.temperature,
         )
-        for where, upos, text in heads:
-            members = parse_head(upos, text, where, any_relation=self.labels == "as-is")
-            orders, probabilities = model.distribution(members)
-            yield {"nodes": members, "orders": orders.tolist(), "probs": probabilities.tolist()}
+        members = parse_head(self.head, self.nodes, any_relation=self.labels == "as-is")
+        orders, probabilities = model.distribution(members)
+        return {"nodes": members, "orders": orders.tolist(), "probs": probabilities.tolist()}
 
 
 def _several(paths: Treebanks) -> tuple[Path, ...]:

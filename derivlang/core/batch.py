@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,9 @@ from derivlang.core.policies import Policies
 from derivlang.core.sentences import scan, type_classes
 from derivlang.core.takes import Rule
 
+AnyLayer = TypeVar("AnyLayer", bound=Layer)
+_NAMES = {"head": "trees", "upos": "tags"}
+
 
 @dataclass(frozen=True, eq=False)
 class Batch(BareBatch):
@@ -38,27 +42,25 @@ class Batch(BareBatch):
 
     layers: Mapping[str, Layer] = field(default_factory=dict)
 
+    def layer(self, name: str, kind: type[AnyLayer]) -> AnyLayer:
+        """Return a layer of a kind. Raise LayerError if the batch does not have it."""
+        layer = self.layers.get(name)
+        if not isinstance(layer, kind):
+            raise LayerError(
+                f"this batch has no {_NAMES.get(name, name)}",
+                fix=f'declare `needs = ("{name}",)` in the class of a transform, so that the text is parsed',
+                id="needs-layer",
+            )
+        return layer
+
     def trees(self) -> Trees:
         """Return the parent and the relation of each word. Raise LayerError if the batch has no trees."""
-        tree = self.layers.get("head")
-        if not isinstance(tree, Tree):
-            raise _lacks("head", "trees")
+        tree = self.layer("head", Tree)
         return Trees(parents(tree.head, self.unit_words), strings_of(tree.deprel))
 
     def tags(self) -> Objects:
         """Return object[N]: the part of speech (UPOS) of each word. Raise LayerError if the batch has no tags."""
-        tags = self.layers.get("upos")
-        if not isinstance(tags, Words):
-            raise _lacks("upos", "tags")
-        return strings_of(tags)
-
-
-def _lacks(layer: str, what: str) -> LayerError:
-    return LayerError(
-        f"this batch has no {what}",
-        fix=f'declare `needs = ("{layer}",)` in the class of a transform, so that the text is parsed',
-        id="needs-layer",
-    )
+        return strings_of(self.layer("upos", Words))
 
 
 def build(

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int8, Int32, Int64
+from derivlang.core.arrow import string_array, to_numpy
 from derivlang.core.errors import unknown
-from derivlang.core.keys import string_buffers
 from derivlang.core.takes import RULES, Rule
 
 RULE_VERSION = 1
@@ -25,9 +26,7 @@ RULE_VERSION = 1
 END_MARKS = frozenset(".!?…。！？।॥؟۔")
 CLOSERS = frozenset([")", "]", "}", "”", "’", "»", "''"])
 _END, _ELLIPSIS, _CLOSER, _DOUBLE, _SINGLE = 1, 2, 3, 4, 5
-# The first bytes of all marks and quotes in UTF-8: types with another first byte are not decoded.
-_FIRST_BYTES = np.zeros(256, bool)
-_FIRST_BYTES[sorted({mark.encode()[0] for mark in [*END_MARKS, *CLOSERS, '"', "'"]})] = True
+_FIRST = string_array(sorted({mark[0] for mark in [*END_MARKS, *CLOSERS, '"']}))  # how marks and quotes begin
 
 
 def type_classes(types: pa.Array, rule: Rule = "marks") -> Int8:
@@ -35,13 +34,8 @@ def type_classes(types: pa.Array, rule: Rule = "marks") -> Int8:
     if rule not in RULES:
         raise unknown("sentence rule", rule, RULES, where="--sentences", id="unknown-sentence")
     classes = np.zeros(len(types), np.int8)
-    data, offsets = string_buffers(types)
-    lengths = np.diff(offsets)
-    full = lengths > 0
-    candidate = np.zeros(len(types), bool)
-    candidate[full] = _FIRST_BYTES[data[offsets[:-1][full]]]
-    for code in np.flatnonzero(candidate):
-        classes[code] = _class(bytes(data[offsets[code] : offsets[code + 1]]).decode(), rule)
+    for code in np.flatnonzero(to_numpy(pc.is_in(pc.utf8_slice_codeunits(types, 0, 1), value_set=_FIRST))):
+        classes[code] = _class(types[int(code)].as_py(), rule)
     return classes
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from derivlang.core.settings import Settings, replaces, setting
-from derivlang.formats.places import OptionalPath, Paths
+from derivlang.formats.places import Paths
 
 
 def _mix() -> Any:
@@ -75,18 +75,10 @@ class GrammarScoreOptions(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class GrammarProbsOptions(Settings):
-    """What `grammar probs` takes besides the grammar. Raises UsageError for a value out of bounds."""
+    """What `grammar probs` takes besides the grammar and the head. Raises UsageError for a value out of bounds."""
 
     substrate: str | None = setting(None, "Grammar to mix in.")
     mix: float = _mix()
-    head: str | None = setting(None, "UPOS of the head, such as VERB.", requires="--nodes", excludes="--nodes-file")
-    nodes: str | None = setting(
-        None,
-        'Labels of the head and its dependents, in order: "NOUN&nsubj @VERB&@ NOUN&obj".',
-        requires="--head",
-        excludes="--nodes-file",
-    )
-    nodes_file: OptionalPath = setting(None, "File with a head on each line: UPOS, a tab, labels.", file=True)
     labels: Literal["map", "as-is"] = setting(
         "map", "Mapping of labels to each grammar's UD version, or labels as they are."
     )

@@ -173,9 +173,8 @@ def check_tags(name: str, batch: Batch, phrases: Phrases, which: Bool) -> None:
     """
     children = np.bincount(phrases.forest.parent[phrases.forest.parent >= 0], minlength=len(phrases.forest))
     several = which & (children[phrases.nodes] > 1)
-    layer = batch.layers[PARSE]
-    assert isinstance(layer, ConstituentTrees)
-    own = True if layer.inserted is None else ~layer.inserted
+    inserted = batch.layer(PARSE, ConstituentTrees).inserted
+    own = True if inserted is None else ~inserted
     bare = np.flatnonzero(np.append(several, False)[phrases.holder] & own)
     if len(bare):
         word = batch.types[int(batch.words[bare[0]])].as_py()
@@ -186,11 +185,3 @@ def check_tags(name: str, batch: Batch, phrases: Phrases, which: Bool) -> None:
             "switch:110010:rules=FILE",
             id="untagged",
         )
-
-
-def children_of(phrases: Phrases) -> tuple[Int64, Int64]:
-    """Return (int64[K + 1] offsets, int64[E] nodes): the children of each constituent, in surface order."""
-    parent = phrases.forest.parent
-    child = np.flatnonzero(parent >= 0)
-    by = child[np.argsort(parent[child], kind="stable")]
-    return np.searchsorted(parent[by], np.append(phrases.nodes, len(parent))), by

@@ -91,9 +91,7 @@ class WordKinds:
 
 def see(batch: Batch) -> WordKinds:
     """Return the properties of a batch's words. Raises LayerError upos-missing if a word has no tag."""
-    tree, upos = batch.layers["head"], batch.layers["upos"]
-    assert isinstance(tree, Tree)
-    assert isinstance(upos, Words)
+    tree, upos = batch.layer("head", Tree), batch.layer("upos", Words)
     tags = [tag if tag is not None else "_" for tag in upos.values.to_pylist()]
     if (without := np.isin(np.array(tags), ["_", ""])[upos.codes]).any():
         at = int(np.flatnonzero(without)[0])

@@ -13,17 +13,17 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, UInt64
-from derivlang.core.arrow import string_array
+from derivlang.core.arrays import Int64
+from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, UsageError
-from derivlang.core.keys import Draws, hash_types, mix, sequence_keys
+from derivlang.core.keys import Draws
 from derivlang.core.layers.constituents import PARSE
 from derivlang.core.order import Order
 from derivlang.core.spec import Named, param
 from derivlang.formats.pcfg_file import Rule, Symbol, check_switches, grammar_path, grammars, read_rules
 from derivlang.formats.places import once_per_version
-from derivlang.syntax.phrases import Phrases, check_tags, children_of, labelled, phrase_order, phrases_of, with_child
+from derivlang.syntax.phrases import Phrases, check_tags, labelled, phrase_order, phrases_of, with_child
 from derivlang.transforms.base import Transform
 from derivlang.transforms.word_order import Final, final_param
 
@@ -36,7 +36,6 @@ _CLASSES = {
     "A": ("JJ", "JJR", "JJS", "ADJP", "RB"),
     "N": ("NN", "NNS", "NNP", "NNPS"),
 }
-_LABEL = np.uint64(1)  # added to the hash of a label, so that a word of the same letters has another one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,10 +177,9 @@ class Switch(Transform):
 
 
 class _Rules(NamedTuple):
-    """The rules of a grammar. keys: uint64[R], of left sides and children, sorted. switches: int64[R], of these."""
+    """The rules of a grammar. switches: of left sides and children."""
 
-    keys: UInt64
-    switches: Int64
+    switches: dict[tuple[str, tuple[Symbol, ...]], int]
     rules: list[Rule]
     fingerprint: str
 
@@ -190,28 +188,17 @@ class _Rules(NamedTuple):
 
         Of a rule and its mirror image, both of which the grammar has, the one with the children in their order counts.
         """
-        labels = hash_types(phrases.found.names) + _LABEL
-        label = labels[phrases.found.label]
-        symbol = np.empty(len(phrases.forest), np.uint64)
-        symbol[phrases.nodes] = label
-        symbol[phrases.words] = batch.type_hashes[batch.words]
-        offsets, children = children_of(phrases)
-        number = self._find(symbol[children], offsets, label)
-        if (number < 0).any():
-            mirror = self._find(symbol[_reversed(children, offsets)], offsets, label)
-            number = np.where(number < 0, mirror, number)
-        return number
-
-    def _find(self, children: UInt64, offsets: Int64, label: UInt64) -> Int64:
-        """Return int64[K]: the switch of the rule of each constituent, -1 if there is none."""
-        keys = mix(sequence_keys(children, offsets) + label)
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[at] == keys, self.switches[at], -1)
-
-
-def _reversed(children: Int64, offsets: Int64) -> Int64:
-    """Return the children of each constituent in reverse."""
-    return children[np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets)) - np.arange(len(children))]
+        nodes, parent = phrases.nodes, phrases.forest.parent
+        labels = phrases.found.names.take(to_arrow(phrases.found.label)).to_pylist()
+        words = batch.types.take(to_arrow(batch.words)).to_pylist()
+        symbols = dict(zip(phrases.words.tolist(), ((word, True) for word in words), strict=True))
+        symbols |= dict(zip(nodes.tolist(), ((label, False) for label in labels), strict=True))
+        children: dict[int, list[Symbol]] = {node: [] for node in [-1, *nodes.tolist()]}
+        for node, above in enumerate(parent.tolist()):
+            children[above].append(symbols[node])
+        sides = [(label, tuple(children[node])) for label, node in zip(labels, nodes.tolist(), strict=True)]
+        found = [self.switches.get(side, self.switches.get((side[0], side[1][::-1]), -1)) for side in sides]
+        return np.array(found, np.int64)
 
 
 @once_per_version
@@ -219,14 +206,8 @@ def _read(file: Path) -> _Rules:
     """Return the rules of a file. Raise as `_check_one_switch`."""
     rules, text = read_rules(file)
     _check_one_switch(rules, file)
-    sides = [[(rule.left, False), *rule.right] for rule in rules]
-    names = list(dict.fromkeys(symbol for side in sides for symbol in side))
-    hashes = hash_types(string_array(name for name, _ in names))
-    of = {symbol: hash_ + (np.uint64(0) if symbol[1] else _LABEL) for symbol, hash_ in zip(names, hashes, strict=True)}
-    keys = np.array([_key([of[symbol] for symbol in side]) for side in sides], np.uint64)
-    by = np.argsort(keys, kind="stable")
-    switches = np.array([rule.switch for rule in rules], np.int64)
-    return _Rules(keys[by], switches[by], rules, sha256(text.encode()).hexdigest())
+    switches = {(rule.left, rule.right): rule.switch for rule in rules}
+    return _Rules(switches, rules, sha256(text.encode()).hexdigest())
 
 
 def _check_one_switch(rules: list[Rule], file: Path) -> None:
@@ -241,9 +222,3 @@ def _check_one_switch(rules: list[Rule], file: Path) -> None:
                 fix="give the rule one switch (0: none), or write it once",
                 id="pcfg-switch",
             )
-
-
-def _key(symbols: list[np.uint64]) -> np.uint64:
-    """Return the key of a left side and its children."""
-    children = np.array(symbols[1:], np.uint64)
-    return np.uint64(mix(sequence_keys(children, np.array([0, len(children)])) + symbols[0])[0])

@@ -70,8 +70,7 @@ class Drop(Transform):
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order of the words that stay. Counts sentences that lose all their words."""
-        upos, gone = batch.layers["upos"], self._tags()
-        assert isinstance(upos, Words)
+        upos, gone = batch.layer("upos", Words), self._tags()
         stays = numbers_of(upos, lambda tag: tag not in gone) > 0
         before = offsets_of(stays)  # int64[N + 1]: how many words stay before each
         sentences = before[batch.sentences]
@@ -92,8 +91,7 @@ def with_lemmas(forms: Forms, batch: Batch, at: Int64, before: Lexicon) -> Forms
     before: the lexicon of the transforms before; the lemma goes through it, as the word did. None of them replaced some
     words only (`Pipeline`).
     """
-    lemmas = batch.layers[LEMMAS]
-    assert isinstance(lemmas, Words)
+    lemmas = batch.layer(LEMMAS, Words)
     has_one = ~to_numpy(pc.is_in(lemmas.values, value_set=string_array(_NO_LEMMA)))
     has_one &= to_numpy(pc.is_valid(lemmas.values))
     at = at[has_one[lemmas.codes[at]]]
@@ -114,8 +112,7 @@ def with_suffixes(forms: Forms, at: Int64, codes: Int64, suffixes: pa.Array) -> 
 
 def has_features(batch: Batch, features: Iterable[str]) -> Bool:
     """Return bool[N]: the words that have all of some features (FEATS of CoNLL-U). `Number=` is any number."""
-    layer = batch.layers[FEATS]
-    assert isinstance(layer, Words)
+    layer = batch.layer(FEATS, Words)
     sought = [f"|{feature}" if feature.endswith("=") else f"|{feature}|" for feature in features]
     has_all = [all(one in held for one in sought) for held in (f"|{value}|" for value in layer.values.to_pylist())]
     return np.array(has_all, bool)[layer.codes]

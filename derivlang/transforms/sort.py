@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -84,37 +85,43 @@ class Sort(Transform):
     @property
     def resources(self) -> tuple[str, ...]:
         """The fingerprint of the counts of a file."""
-        return () if self.needs_reference else (f"word counts {_read(self.counts)[1]}",)
+        return () if self.needs_reference else (f"word counts {_read(self.counts)[2]}",)
 
     def fit_order(self, types: pa.Array, counts: Int64, draws: Draws) -> FittedSort:
         """Return the order by the counts of a vocabulary."""
         by = np.lexsort((hash_types(types), -counts))  # so lexicon.tsv does not depend on the order of the types
-        return FittedSort(self, _Table.of(types.take(to_arrow(by)), counts[by]))
+        return FittedSort(self, types.take(to_arrow(by)), counts[by])
 
     def load_order(self, state: str, draws: Draws) -> FittedSort:
         """Return the order by saved counts. Raise ValueError or DataError if they are damaged."""
         if not state.endswith("\n"):
             raise ValueError("its last row is cut off")
-        return FittedSort(self, _Table.of_words(parse_counts(state, "lexicon")))
+        return FittedSort(self, *_columns(parse_counts(state, "lexicon")))
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order by the counts of a file."""
         if self.needs_reference:
             raise needs_lexicon([self])
-        return FittedSort(self, _read(self.counts)[0]).order(batch, draws)
+        return FittedSort(self, *_read(self.counts)[:2]).order(batch, draws)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class FittedSort:
-    """A sort by the counts of a vocabulary."""
+    """A sort by the counts of a vocabulary: Arrow strings [T], int64[T]."""
 
     sort: Sort
-    table: _Table
+    types: pa.Array
+    counts: Int64
+
+    @cached_property
+    def positions(self) -> TypeIndex:
+        """Where a word stands in the list."""
+        return TypeIndex.of(self.types)
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order of a batch."""
         start, length, tails = bodies_of(self.sort, batch, "word", self.sort.final)
-        count = np.append(self.table.counts, 0)[self.table.places.find(batch.type_hashes)]
+        count = np.append(self.counts, 0)[self.positions.find(batch.type_hashes)]
         # Ranks of the types, equal for equal counts: the counts 9 7 0 7 have the ranks 0 1 2 1.
         rank = np.unique(count if self.sort.first == "rare" else -count, return_inverse=True)[1]
         words = expand_ranges(start, length)
@@ -126,28 +133,17 @@ class FittedSort:
 
     def state(self) -> str:
         """Return the section of `lexicon.tsv`: word and count."""
-        return write_counts(self.table.types.to_pylist(), self.table.counts.tolist())
+        return write_counts(self.types.to_pylist(), self.counts.tolist())
 
 
-class _Table(NamedTuple):
-    """Counts of words: Arrow strings [T], int64[T], and where a word stands in the list."""
-
-    types: pa.Array
-    counts: Int64
-    places: TypeIndex
-
-    @classmethod
-    def of(cls, types: pa.Array, counts: Int64) -> _Table:
-        return cls(types, counts, TypeIndex.of(types))
-
-    @classmethod
-    def of_words(cls, counts: Mapping[str, int]) -> _Table:
-        return cls.of(string_array(list(counts)), np.fromiter(counts.values(), np.int64))
+def _columns(counts: Mapping[str, int]) -> tuple[pa.Array, Int64]:
+    """Return the words and their counts."""
+    return string_array(list(counts)), np.fromiter(counts.values(), np.int64)
 
 
 @once_per_version
-def _read(file: Path) -> tuple[_Table, str]:
-    """Return the counts of a file and their fingerprint."""
+def _read(file: Path) -> tuple[pa.Array, Int64, str]:
+    """Return the words of a file, their counts and the fingerprint of both."""
     counts = read_counts(file)
     fingerprint = sha256(repr(sorted(counts.items())).encode("utf-8", "surrogatepass")).hexdigest()
-    return _Table.of_words(counts), fingerprint
+    return *_columns(counts), fingerprint

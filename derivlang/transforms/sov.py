@@ -89,8 +89,7 @@ class Sov(TreeTransform):
 
     def words(self, batch: Batch) -> WordKinds:
         """Return the words; some English forms have relations of their own. Raise LayerError if a word has no tag."""
-        seen, tree = see(batch), batch.layers["head"]
-        assert isinstance(tree, Tree)
+        seen, tree = see(batch), batch.layer("head", Tree)
         role, relation = _roles(seen.relations)[seen.relation], seen.relation.copy()
         pronoun = seen.has_tag("PRON", "DET") & ((role == SUBJECT) | (role == OBJECT))
         stays = pronoun & written(batch, _QUESTION_WORDS)

@@ -35,7 +35,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -144,11 +144,11 @@ class Agree(SuffixTransform):
 
     def forms(self, batch: Batch, forms: Forms, before: Lexicon, draws: Draws) -> Forms:
         """Return the forms, verbs with the suffixes of their arguments."""
-        found = marked(batch, self.system, number=self.number)
-        wanted = np.isin(found.arguments.role, [_ARGUMENTS[name] for name in self.arguments.split("+")])
-        at = _bearers(batch, found.arguments, self.on)[found.arguments.head]
+        found, codes = marked(batch, self.system, number=self.number)
+        wanted = np.isin(found.role, [_ARGUMENTS[name] for name in self.arguments.split("+")])
+        at = _bearers(batch, found, self.on)[found.head]
         wanted &= at >= 0
-        at, codes = at[wanted], np.array(_BY_SOUND, np.int64)[found.codes[wanted]]
+        at, codes = at[wanted], np.array(_BY_SOUND, np.int64)[codes[wanted]]
         if self.stem == "lemma":
             forms = with_lemmas(forms, batch, np.unique(at), before)
         # One suffix after the other, the first of each verb, then the second …
@@ -232,8 +232,8 @@ class Case(SuffixTransform):
         """Return (the words with a suffix int64[n], its number int64[n], the suffixes as Arrow strings)."""
         table = self._table()
         if table is None:
-            found = marked(batch, self.system, number=self.number)
-            return found.arguments.word, found.codes, string_array(SUFFIXES)
+            arguments, codes = marked(batch, self.system, number=self.number)
+            return arguments.word, codes, string_array(SUFFIXES)
         seen = see(batch)
         codes = table.codes(seen.relations)[seen.relation]
         words = np.flatnonzero(codes >= 0)
@@ -262,20 +262,13 @@ class Case(SuffixTransform):
         return with_suffixes(forms, words, codes, suffixes) if self.suffix == "fused" else forms
 
 
-class Marked(NamedTuple):
-    """Arguments and the numbers of their suffixes in SUFFIXES, int64[n]."""
-
-    arguments: Arguments
-    codes: Int64
-
-
-def marked(batch: Batch, system: str, *, number: bool) -> Marked:
-    """Return the arguments of a batch and their suffixes. system: nom-acc or erg-abs."""
+def marked(batch: Batch, system: str, *, number: bool) -> tuple[Arguments, Int64]:
+    """Return the arguments of a batch and the numbers of their suffixes in SUFFIXES, int64[n]."""
     found = arguments_of(batch)
     case = found.role
     if system == "erg-abs":
         case = np.where((case == SUBJECT) & ~found.transitive, OBJECT, case)
-    return Marked(found, 2 * case + plurals(batch, found.word, number=number))
+    return found, 2 * case + plurals(batch, found.word, number=number)
 
 
 def plurals(batch: Batch, words: Int64, *, number: bool) -> Int64:
@@ -285,9 +278,7 @@ def plurals(batch: Batch, words: Int64, *, number: bool) -> Int64:
 
 def _bearers(batch: Batch, found: Arguments, on: str) -> Int64:
     """Return int64[N]: the word that bears the suffixes of the clause that each word heads, -1 if it has none."""
-    tags = batch.layers["upos"]
-    assert isinstance(tags, Words)
-    is_verb = numbers_of(tags, lambda tag: tag in ("VERB", "AUX")) > 0
+    is_verb = numbers_of(batch.layer("upos", Words), lambda tag: tag in ("VERB", "AUX")) > 0
     kinds = np.array([_RELATIONS.get(name.partition(":")[0], "") for name in found.relations])[found.relation]
     out = np.full(batch.n_words, -1)
     for kind in reversed(_BEARERS[on]):  # the last one assigned stays
@@ -366,8 +357,7 @@ class Arguments:
 
 def arguments_of(batch: Batch) -> Arguments:
     """Return the arguments of a batch with trees."""
-    tree = batch.layers["head"]
-    assert isinstance(tree, Tree)
+    tree = batch.layer("head", Tree)
     forest, relation, relations = with_outer_copulas(
         forest_of(tree.head, batch.unit_words, batch.sentences),
         tree.deprel.codes,

@@ -85,8 +85,7 @@ class TreeTransform(Transform):
 
         Counts trees that were not projective, and those that keep their order (`syntax/arrange.py`).
         """
-        tree, words = batch.layers["head"], self.words(batch)
-        assert isinstance(tree, Tree)
+        tree, words = batch.layer("head", Tree), self.words(batch)
         whole = forest_of(tree.head, batch.unit_words, batch.sentences)
         # Equal to the sentence's key if a tree is one sentence.
         keys = sequence_keys(batch.type_hashes[batch.words], whole.trees)

@@ -1271,20 +1271,6 @@ def _command(*arguments: str) -> str | None:
     return None
 
 
-@reader(
-    "nodes of grammar probs",
-    "text",
-    lambda: [b"VERB\tnsubj VERB obj\nNOUN\tdet amod NOUN\n"],
-    "grammar.families",
-    "cli.grammar",
-)
-def _(folder: Path, data: bytes) -> str | None:
-    (folder / "nodes.tsv").write_bytes(data)
-    (folder / "x.grammar.tsv").write_bytes(_grammar_seed()[0])
-    superstrate = str(folder / "x.grammar.tsv")
-    return _command("grammar", "probs", "--superstrate", superstrate, "--nodes-file", str(folder / "nodes.tsv"))
-
-
 # ---- what commands write beside their output, and read again
 
 
