@@ -22,7 +22,6 @@ from derivlang.grammar.fit import FitSettings, fit
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.treebank import as_they_stand, with_subtypes
-from derivlang.grammar.weights import Float
 
 RULE_VERSION = 1  # of the fit: raised if the same treebanks and settings give another grammar
 STRENGTHS = (1.0, 1.5, 2.0, 3.0)
@@ -67,13 +66,11 @@ def build(
     families: Families,
     held: Families | None,
     about: Mapping[str, str],
-    counts: Mapping[str, Float] | None = None,
-    chosen_settings: Mapping[str, FitSettings] | None = None,
 ) -> tuple[Grammar, dict[str, FitSettings]]:
     """Return (the grammar, the settings of each class).
 
-    held: families to choose settings by, none of the training families. counts: for each class float64[F], the count of
-    each family. chosen_settings: settings chosen before. Raises DataError few-heads if no class has enough heads.
+    held: families to choose settings by, none of the training families. Raises DataError few-heads if no class has
+    enough heads.
     """
     families = with_subtypes(families, recipe.subtypes)
     held = None if held is None else with_subtypes(held, recipe.subtypes)
@@ -87,17 +84,13 @@ def build(
         )
     weights, used = {}, {}
     for name in classes:
-        own = None if counts is None else counts[name]
-        known = None if chosen_settings is None else chosen_settings.get(name)
-        used[name] = choose(recipe, name, families, held, own) if known is None else known
-        weights[name] = fit(families, name, used[name], own)
+        used[name] = choose(recipe, name, families, held)
+        weights[name] = fit(families, name, used[name])
     header = {**about, "settings": _said(recipe, used)}
     return Grammar(recipe.name, recipe.language, recipe.labels, weights, header), used
 
 
-def choose(
-    recipe: GrammarRecipe, name: str, families: Families, held: Families | None, counts: Float | None = None
-) -> FitSettings:
+def choose(recipe: GrammarRecipe, name: str, families: Families, held: Families | None) -> FitSettings:
     """Return the settings of one head class with the fewest bits per head on held-out families.
 
     First the strength of the penalty is chosen, then, for noun heads, the thinning. Warn of a class with too few
@@ -121,7 +114,7 @@ def choose(
             return tried
         bits = []
         for each in tried:
-            weights = {name: fit(families, name, replace(each, most=MOST_WHILE_CHOOSING), counts)}
+            weights = {name: fit(families, name, replace(each, most=MOST_WHILE_CHOOSING))}
             bits.append(held_out_bits(OrderModel(Grammar("", "", recipe.labels, weights)), held))
         return [each for each, n_bits in zip(tried, bits, strict=True) if n_bits <= NEAR * min(bits)]
 

@@ -88,9 +88,9 @@ MOST = 6  # members of the largest training families
 class FitSettings:
     """How weights are fitted.
 
-    l2: strength of the penalty. factors: multiples of it for a kind (PRE …), a view (joint …) or both (PRE-joint …);
-    default 1. most: members of the largest training families, after thinning. thin: share of dependents left out
-    (`thinned`). dropped: share of families without subtypes (`families`). most_steps: of L-BFGS.
+    l2: strength of the penalty. factors: multiples of it for a view (joint …); default 1. most: members of the largest
+    training families, after thinning. thin: share of dependents left out (`thinned`). dropped: share of families
+    without subtypes (`families`).
     """
 
     l2: float = 1.0
@@ -98,7 +98,6 @@ class FitSettings:
     most: int = MOST
     thin: float = 0.0
     dropped: float = 0.0
-    most_steps: int = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,31 +210,21 @@ class Problem:
         return n, counts[at], observed, np.concatenate(slots)
 
     def _strengths(self) -> Float:
-        out = np.full(len(self.cells), float(self.settings.l2))
-        begin = 0
-        for number, (codes, v) in enumerate(zip(self._codes, self._sizes_of_views, strict=True)):
-            divided = np.array([plain(name) != name for name in codes])
-            for kind in PAIRS:
-                inside = np.flatnonzero((self.cells >= begin) & (self.cells < begin + v * v))
-                first, second = np.divmod(self.cells[inside] - begin, v)
-                fine = divided[first] | divided[second]
-                out[inside] *= np.where(fine, self._factor(kind, number), self._factor(kind, number, of_plain=True))
-                begin += v * v
-        return out
+        """Return the strength of each weight: l2 times the factor of its view.
 
-    def _factor(self, kind: str, number: int, *, of_plain: bool = False) -> float:
-        """Return the factor of a kind in a view. of_plain: for a fine view, the factor of the view without subtypes.
-
-        Demonstratives have that one: `det:dem` is of a universal feature and common, while a subtype may be rare.
+        A weight of labels without subtypes has the factor of the view without them in a fine one, too. So do
+        demonstratives: `det:dem` is of a universal feature and common, while a subtype may be rare.
         """
-        name = VIEWS[number]
-        view = name.removeprefix("fine ") if of_plain else name
-        factors = self.settings.factors or {}
-        return float(factors.get(kind, 1.0)) * factors.get(view, 1.0) * factors.get(f"{kind}-{view}", 1.0)
+        factors, out = self.settings.factors or {}, []
+        for view, codes in zip(VIEWS, self._codes, strict=True):
+            divided = np.array([plain(name) != name for name in codes])
+            fine = np.tile((divided[:, None] | divided).reshape(-1), len(PAIRS))
+            out.append(np.where(fine, factors.get(view, 1.0), factors.get(view.removeprefix("fine "), 1.0)))
+        return np.asarray(self.settings.l2 * np.concatenate(out)[self.cells])
 
 
-def fit(families: Families, name: str, settings: FitSettings, counts: Float | None = None) -> Weights:
-    """Return the weights of head class `name` ("N", "V", …). counts: float64[F], count of each family; None: 1 each."""
+def fit(families: Families, name: str, settings: FitSettings) -> Weights:
+    """Return the weights of head class `name` ("N", "V", …)."""
     try:
         from scipy.optimize import minimize
     except ImportError:
@@ -243,7 +232,7 @@ def fit(families: Families, name: str, settings: FitSettings, counts: Float | No
             "fitting a grammar needs scipy", fix="pip install 'derivlang[fit]'", id="missing-package"
         ) from None
 
-    own, own_counts = distinct(families, name, counts)
+    own, own_counts = distinct(families, name)
     if settings.dropped:
         own, own_counts = dropped(own, own_counts, settings.dropped)
     with stage(f"thinning {name} heads", "rows", len(own)):
@@ -260,17 +249,16 @@ def fit(families: Families, name: str, settings: FitSettings, counts: Float | No
             np.zeros(len(problem.cells)),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": settings.most_steps, "maxcor": 20, "ftol": 1e-7, "gtol": 1e-3},
+            options={"maxiter": 400, "maxcor": 20, "ftol": 1e-7, "gtol": 1e-3},
         )
     return problem.weights(optimum.x)
 
 
-def distinct(families: Families, name: str, counts: Float | None = None) -> tuple[Families, Float]:
+def distinct(families: Families, name: str) -> tuple[Families, Float]:
     """Return (the families of a class, each label sequence once, sorted by its labels; the count of each)."""
     sizes = lengths_of(families.offsets)
     chosen = (families.classes == name) & (sizes > 1) & (sizes <= MOST_MEMBERS)
-    counts = np.ones(len(families)) if counts is None else counts
-    return counted_families(families.take(chosen).counted(counts[chosen]))
+    return counted_families(families.take(chosen).counted(np.ones(int(chosen.sum()))))
 
 
 def _matrix(cells: Int64, used: Int64) -> Any:

@@ -30,7 +30,7 @@ from derivlang.core import arrow
 from derivlang.core.arrays import Bool, Int64, UInt64
 from derivlang.core.arrow import decoded, list_array, scalar, to_arrow, to_numpy
 from derivlang.core.errors import UsageError
-from derivlang.lexical.encoding import Encoded, SubwordEncoder, lift_links, lift_offsets
+from derivlang.lexical.encoding import Encoded, SubwordEncoder, lift_links
 from derivlang.lexical.segments import GoldLinks
 from derivlang.lexical.settings import PairFormat
 from derivlang.lexical.tokenizer import Tokenizer, require_source
@@ -203,7 +203,7 @@ class PairEncoder:
             [pairs.links.source + sides[0][pairs.links.pair], pairs.links.derived + sides[1][pairs.links.pair]], 1
         )
         lifted = lift_links(links, source, derived, self.how)
-        starts = [lift_offsets(words, encoded) for words, encoded in zip(sides, (source, derived), strict=True)]
+        starts = [encoded.offsets[words] for words, encoded in zip(sides, (source, derived), strict=True)]
         # starts[0] [0, 3, 5]: the sub-words 0 1 2 are of pair 0, 3 and 4 of pair 1.
         pair = np.searchsorted(starts[0], lifted[:, 0], "right") - 1
         gold = GoldLinks(pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair])

@@ -129,46 +129,6 @@ def _joined(first: Encoded, then: Encoded) -> Encoded:
     return Encoded(np.concatenate([first.ids, then.ids]), offsets)
 
 
-def lift_order(
-    order: Order, source: Encoded, inserted: Encoded | None = None, entries: pa.Array | None = None
-) -> Order:
-    """Return an order of words as an order of their sub-words.
-
-    source: sub-words of the source's words. inserted: sub-words of the words that the order inserts, in derived order.
-    entries: Arrow strings [V], the vocabulary. Raise LayerError if the order inserts words and these are missing.
-
-    A mark on a word becomes a mark on its first sub-word.
-
-        sub-word offsets [0, 1, 3, 4], order [2, -1, 1], inserted word of 2 sub-words
-        counts [1, 2, 2], starts [3, _, 1]  ->  index [3, -1, -1, 1, 2]
-    """
-    if source.n_words != order.n_source:
-        raise LayerError(f"sub-words of {source.n_words} words, but an order of {order.n_source}", id="order")
-    kept = order.index >= 0
-    counts = np.zeros(order.n_derived, np.int64)
-    starts = np.zeros(order.n_derived, np.int64)
-    counts[kept] = lengths_of(source.offsets)[order.index[kept]]
-    starts[kept] = source.offsets[:-1][order.index[kept]]
-    strings = anchors = None
-    if order.n_inserted:
-        if inserted is None or entries is None or inserted.n_words != order.n_inserted:
-            raise LayerError(f"the sub-words of {order.n_inserted} inserted words are not given", id="order")
-        counts[~kept] = lengths_of(inserted.offsets)
-        strings = entries.take(to_arrow(inserted.ids))
-        if order.anchors is not None:
-            # A word may have no sub-words; if it is the last one, its offset is past the end.
-            first = np.minimum(source.offsets[order.anchors], max(source.n_subwords - 1, 0))
-            anchors = np.repeat(first, lengths_of(inserted.offsets)).astype(np.int32)
-    offsets = offsets_of(counts)
-    index = expand_ranges(starts, counts).astype(np.int32)
-    index[np.repeat(~kept, counts)] = -1
-    # From the word where each tail begins to its end, both as sub-word offsets.
-    tails = offsets[order.sentences[1:]] - offsets[order.sentences[1:] - order.tails]
-    return Order(
-        index, offsets[order.sentences], tails.astype(np.int32), source.n_subwords, strings, anchors, order.counts
-    )
-
-
 def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["each", "all"] = "all") -> Int64:
     """Return int64[L', 2]: links (i, j) of words as links of their sub-words, in the order of `links`.
 
@@ -195,14 +155,6 @@ def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["eac
     return np.stack([np.repeat(left, per_left), right], axis=1)
 
 
-def lift_offsets(offsets: Ints, encoded: Encoded) -> Int64:
-    """Return word offsets (of sentences, units, groups) as sub-word offsets.
-
-    [0, 2] over words of 1 and 2 sub-words  ->  [0, 3]
-    """
-    return encoded.offsets[offsets]
-
-
 def subword_batch(batch: Batch, encoded: Encoded, entries: pa.Array) -> Batch:
     """Return the batch with sub-words as its words, and the same sentences, tails, units, records and keys.
 
@@ -216,7 +168,7 @@ def subword_batch(batch: Batch, encoded: Encoded, entries: pa.Array) -> Batch:
         words=encoded.ids,
         types=entries,
         hashes=None,
-        sentences=lift_offsets(batch.sentences, encoded),
+        sentences=encoded.offsets[batch.sentences],
         tails=(encoded.offsets[ends] - encoded.offsets[ends - batch.tails]).astype(np.int32),
         layers={SUBWORDS: Words(SUBWORDS, encoded.words(), numbers)},
         gaps=None,
@@ -232,7 +184,8 @@ def subword_order(
     batch: split into sentences. Keys are computed from the sentences' words, so equal sentences are permuted alike.
     lexicon: of the pipeline, for orders that are fitted.
 
-    Raise UsageError if a word order follows a sub-word order, as it would have no words to order.
+    Raise UsageError if a word order follows a sub-word order, as it would have no words to order; LayerError if one
+    inserts words.
     """
     units = [is_token(t) for t in pipeline.transforms if t.has_order]
     if units != sorted(units):
@@ -243,7 +196,10 @@ def subword_order(
             id="unit",
         )
     words = Pipeline(tuple(t for t in pipeline.transforms if not is_token(t)))
-    order = lift_order(words.order(batch, lexicon=lexicon), encoded)
+    order = words.order(batch, lexicon=lexicon)
+    if order.n_inserted:
+        raise LayerError(f"the sub-words of {order.n_inserted} inserted words are not given", id="order")
+    order = order.expand(encoded.offsets)
     view = subword_batch(batch, encoded, entries)
     for transform, draws in pipeline.streams():
         if is_token(transform):
