@@ -31,7 +31,7 @@ OPTIONS = [
 LISTS = {
     "--task", "--regime", "--measure", "--epochs", "--lr", "--batch-size", "--max-length", "--train-examples",
     "--dev-examples", "--splits", "--columns", "--column-names", "--text-column", "--word-column", "--cells", "--grids",
-    "--label-column", "--freeze", "--classes", "--subtypes", "--dev", "--score", "--factor", "--baseline", "--own",
+    "--label-column", "--freeze", "--classes", "--dev", "--score", "--factor", "--baseline", "--own",
     "--tracker", "--text",
 }  # fmt: skip
 

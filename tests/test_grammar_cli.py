@@ -135,7 +135,6 @@ def test_fit_and_its_errors(tmp_path: Path) -> None:
     assert list(nouns.json["classes"]) == ["N", "V"]
     assert "no model of ADJ heads" in nouns.err
     assert "must be a finite number" in run("grammar", "fit", bank, "-o", out, "--l2", "nan", code=2).err
-    assert "[unknown-label]" in fails("fit", bank, "-o", out, "--subtypes", "poss", code=2)
     before = bank.read_bytes()
     assert "over its treebank" in fails("fit", bank, "-o", bank, code=2)
     assert "not as .gz" in fails("fit", bank, "-o", tmp_path / "x.grammar.tsv.gz", code=2)
@@ -148,7 +147,7 @@ def test_fit_and_its_errors(tmp_path: Path) -> None:
     ("options", "name"),
     [
         ((), "a.conllu.grammar.tsv"),
-        (("--classes", "N,V", "--subtypes", "all", "--labels", "v2", "--language", ""), "a.conllu.grammar.tsv"),
+        (("--classes", "N,V", "--labels", "v2", "--language", ""), "a.conllu.grammar.tsv"),
         (("--classes", "V"), "a.conllu.classes-V.f6d790c1.grammar.tsv"),
         (("--l2", "2", "--punct"), "a.conllu.l2-2.0-punct-True.e860f220.grammar.tsv"),
         (("--dev", "a.conllu", "--classes", "V"), "a.conllu.classes-V-dev-a.conllu.fcbb9e1f.grammar.tsv"),
@@ -175,16 +174,6 @@ def test_a_default_that_is_typed_names_the_same_file(
 )
 def test_options_are_checked_before_anything_is_read(arguments: tuple[str, ...], told: str) -> None:
     assert told in fails(*arguments, code=2)
-
-
-def test_one_subtype_kept_is_that_of_all_where_there_is_no_other(tmp_path: Path) -> None:
-    bank = written(tmp_path / "a.conllu", (TREES + TREES.replace("\tobl\t", "\tobl:arg\t")) * 25)
-    for name in ("all", "obl:arg"):
-        out = tmp_path / f"{name.partition(':')[0]}.grammar.tsv"
-        run("grammar", "fit", bank, "-o", out, "--subtypes", name, "--language", name)
-        lines = out.read_text("utf-8").splitlines()
-        written(tmp_path / name, "\n".join(line for line in lines if not line.startswith("#")))
-    assert (tmp_path / "all").read_text("utf-8") == (tmp_path / "obl:arg").read_text("utf-8")
 
 
 def test_an_empty_name_of_a_substrate_is_none(tmp_path: Path) -> None:

@@ -46,7 +46,6 @@ def test_the_same_command_keeps_its_grammar(here: Path) -> None:
         (("--l2", "1.5", "--thin", "0.5"), "thin is 0.0, not 0.5"),
         (("--l2", "1.5", "--punct"), "punct is false, not true"),
         (("--l2", "1.5", "--classes", "V"), "classes is N, V, not V"),
-        (("--l2", "1.5", "--subtypes", "none"), "subtypes is all, not none"),
         (("--l2", "1.5", "--labels", "v1"), "labels is v2, not v1"),
         (("--l2", "1.5", "--licence", "CC0"), 'licence is "", not CC0'),
         (("--dev", "b.conllu"), "dev is none, not b.conllu"),

@@ -15,7 +15,7 @@ from derivlang.grammar.families import Families, candidates, families_of_trees, 
 from derivlang.grammar.fit import FitSettings, Problem, distinct, fit, thinned
 from derivlang.grammar.grammar import Grammar, grammar_text, load_grammar
 from derivlang.grammar.order_model import OrderModel
-from derivlang.grammar.treebank import joined, with_subtypes
+from derivlang.grammar.treebank import joined
 from derivlang.grammar.weights import Weights, views
 from tests.commands import run
 
@@ -373,12 +373,8 @@ def test_a_family_has_one_head(family: list[str]) -> None:
         Families.of([["@VERB&@", "NOUN&obj"], family])
 
 
-def test_subtypes_and_joining() -> None:
-    families = with_subtypes(toy(), ("obl:arg",))
-    assert "NOUN&obl:-" in families.tokens
-    assert "NOUN&obl" in with_subtypes(toy(), ()).tokens
-    assert "NOUN&obl:arg" in families.tokens
-    assert "NOUN&obl:mod" not in families.tokens
-    both = joined(toy(), families)
-    assert both.labels(len(TOY)) == families.labels(0)
-    assert len(both) == 2 * len(TOY)
+def test_joining() -> None:
+    other = Families.of([["NOUN&obj", "@VERB&@"], ["@NOUN&@"]])
+    both = joined(toy(), other)
+    assert both.labels(len(TOY)) == other.labels(0)
+    assert len(both) == len(TOY) + 2

@@ -23,7 +23,7 @@ from derivlang.grammar.build import FEWEST_HEADS, RULE_VERSION, THINNED, USUAL, 
 from derivlang.grammar.families import UPOS, head_class
 from derivlang.grammar.grammar import Grammar, grammar_text, read_grammar
 from derivlang.grammar.settings import GrammarFitOptions
-from derivlang.grammar.treebank import check_labels, check_subtypes, check_version, demonstratives, read_families
+from derivlang.grammar.treebank import check_labels, check_version, demonstratives, read_families
 from derivlang.store.artifact import kind_of_files
 from derivlang.store.files import held_file, is_stream, refuse_source, write_texts
 from derivlang.store.record import record_text
@@ -88,7 +88,6 @@ def _recipe(
         "classes": list(names),
         "l2": options.l2 if options.l2 is not None or options.dev else USUAL,
         "thin": options.thin if options.thin is not None or options.dev else 0.0,
-        "subtypes": options.subtypes if options.subtypes in ("all", "none") else options.subtypes.split(","),
         "labels": options.labels,
         "punct": options.punct,
     }
@@ -112,8 +111,6 @@ def _fitted(
         forms = demonstratives(treebanks)
     check_version(families, options.labels, str(treebanks[0]))
     check_labels(families, str(treebanks[0]))
-    kept = {"all": None, "none": ()}.get(options.subtypes, tuple(options.subtypes.split(",")))
-    check_subtypes(families, kept or ())
     about = {
         "treebanks": ", ".join(path.name for path in treebanks),
         "sentences": str(n_sentences),
@@ -122,7 +119,7 @@ def _fitted(
     }
     strengths = (options.l2,) if options.l2 else None
     recipe = GrammarRecipe(
-        out.name.partition(".")[0], options.language, names, kept, options.labels, options.punct, strengths,
+        out.name.partition(".")[0], options.language, names, options.labels, options.punct, strengths,
         options.thin,
     )  # fmt: skip
     grammar, chosen = build(recipe, families, held, about)

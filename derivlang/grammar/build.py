@@ -21,7 +21,7 @@ from derivlang.grammar.families import Families
 from derivlang.grammar.fit import FitSettings, fit
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.order_model import OrderModel
-from derivlang.grammar.treebank import as_they_stand, with_subtypes
+from derivlang.grammar.treebank import as_they_stand
 
 RULE_VERSION = 1  # of the fit: raised if the same treebanks and settings give another grammar
 STRENGTHS = (1.0, 1.5, 2.0, 3.0)
@@ -45,16 +45,14 @@ FEWEST_HEADS = 20  # of a class, for a model
 class GrammarRecipe:
     """How a grammar is built.
 
-    name, language: of the grammar. classes: head classes to fit. subtypes: relations that keep theirs (None: all).
-    labels: UD version of the treebanks. punct: the families have punctuation. strengths: penalties to choose from;
-    None: `STRENGTHS` with held-out families, else `USUAL`. thin: share of the dependents of noun heads left out; None:
-    one of `SHARES` with held-out families, else 0.
+    name, language: of the grammar. classes: head classes to fit. labels: UD version of the treebanks. punct: the
+    families have punctuation. strengths: penalties to choose from; None: `STRENGTHS` with held-out families, else
+    `USUAL`. thin: share of the dependents of noun heads left out; None: one of `SHARES` with held-out families, else 0.
     """
 
     name: str
     language: str
     classes: Collection[str] = ("N", "V")
-    subtypes: Collection[str] | None = None
     labels: str = "v2"
     punct: bool = False
     strengths: tuple[float, ...] | None = None
@@ -72,8 +70,6 @@ def build(
     held: families to choose settings by, none of the training families. Raises DataError few-heads if no class has
     enough heads.
     """
-    families = with_subtypes(families, recipe.subtypes)
-    held = None if held is None else with_subtypes(held, recipe.subtypes)
     sizes = lengths_of(families.offsets)
     classes = [name for name in recipe.classes if ((families.classes == name) & (sizes > 1)).sum() >= FEWEST_HEADS]
     if not classes:
@@ -130,8 +126,7 @@ def _said(recipe: GrammarRecipe, used: Mapping[str, FitSettings]) -> str:
         f"L2 {', '.join(f'{name} {settings.l2:g}' for name, settings in used.items())} ({factors}),"
         f" heads of at most {MOST} members,{f' thinned {thinned},' if thinned else ''}"
         f" punctuation {'kept' if recipe.punct else 'left out'},"
-        f" a share of {DROPPED:g} without subtypes,"
-        f" subtypes kept: {'all' if recipe.subtypes is None else ', '.join(recipe.subtypes) or 'none'}"
+        f" a share of {DROPPED:g} without subtypes, subtypes kept: all"
     )
 
 

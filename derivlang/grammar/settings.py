@@ -45,7 +45,6 @@ class GrammarFitOptions(Settings):
         below=1,
         unset="0; with --dev the best on it",
     )
-    subtypes: str = setting("all", "Subtypes of relations to keep: all, none, or a list.", commas=True)
     labels: Literal["v2", "v1"] = setting("v2", "UD version of the treebanks.")
     punct: bool = _punct()
     force: bool = replaces()

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, offsets_of, positions
-from derivlang.core.errors import DataError, unknown
+from derivlang.core.errors import DataError
 from derivlang.formats import conllu
-from derivlang.grammar.families import DEMONSTRATIVE, NONE, Families, families_of_trees, marked, named, old_labels
+from derivlang.grammar.families import DEMONSTRATIVE, Families, families_of_trees, marked, named, old_labels
 
 
 def families_of_tables(tables: Iterable[pa.Table], *, punct: bool = False, own: bool = False) -> tuple[Families, int]:
@@ -90,37 +90,6 @@ def check_labels(families: Families, where: str) -> None:
             fix="use a treebank with UPOS tags and relations, or parse it first",
             id="no-labels",
         )
-
-
-def check_subtypes(families: Families, kept: Collection[str]) -> None:
-    """Raise UsageError unknown-label for a subtype that no word has."""
-    there = {token.partition("&")[2] for token in families.tokens}
-    there = {relation for relation in there if ":" in relation and not relation.endswith(f":{NONE}")}
-    for relation in kept:
-        if relation not in there:
-            raise unknown("subtype", relation, sorted(there), where="--subtypes", id="unknown-label")
-
-
-def with_subtypes(families: Families, kept: Collection[str] | None) -> Families:
-    """Return the families without the subtypes of relations, except those kept (`acl:relcl`); None keeps all.
-
-    If one subtype of a relation is kept, all its other labels become `-`, as a relation without a subtype does
-    (`named`):
-
-        kept nmod:poss      nmod:poss -> nmod:poss      nmod:-, nmod:tmod -> nmod:-      obl:-, obl:arg -> obl
-    """
-    if kept is None:
-        return families
-    divided = {relation.partition(":")[0] for relation in kept}
-    codes: dict[str, int] = {}
-    again = []
-    for token in families.tokens:
-        upos, _, relation = token.partition("&")
-        plain, colon, _ = relation.partition(":")
-        if relation not in kept:
-            relation = f"{plain}:{NONE}" if colon and plain in divided else plain
-        again.append(codes.setdefault(f"{upos}&{relation}", len(codes)))
-    return Families(families.offsets, np.array(again, np.int32)[families.members], tuple(codes), families.keys)
 
 
 def joined(*parts: Families) -> Families:
