@@ -13,11 +13,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.align import diagonal, hmm
+from derivlang.align import hmm
 from derivlang.align.align import AlignOptions, align
 from derivlang.align.bitext import build, encode
-from derivlang.align.diagonal import Diagonal, DiagonalCounts
-from derivlang.align.hmm import END, LAST, N_NEXT, N_PLACES, JumpCounts, Jumps, jump_bins, place_bins, uniform
+from derivlang.align.hmm import (
+    END,
+    LAST,
+    N_NEXT,
+    N_PLACES,
+    Diagonal,
+    DiagonalCounts,
+    JumpCounts,
+    Jumps,
+    jump_bins,
+    place_bins,
+    uniform,
+)
 from derivlang.align.lexical import Floats, Lexical
 from derivlang.align.links import parse_lines, score
 from derivlang.align.train import AlignerSettings, State, iterate, start
@@ -84,7 +95,7 @@ def emissions(seed: int, shape: tuple[int, int, int], lengths: list[int], ends: 
 def test_ibm2_is_the_loop_over_source_words() -> None:
     emission, null, lengths, ends = emissions(1, (4, 3, 5), [5, 2, 1], [4, 3, 1])
     for model in (Diagonal(), Diagonal(3.0), Diagonal(2.0, mirrored=True, null=0.1)):
-        links, likelihood = diagonal.posterior(emission.copy(), null, lengths, ends, model)
+        links, likelihood = hmm.diagonal_posterior(emission.copy(), null, lengths, ends, model)
         for s, (n, end) in enumerate(zip(lengths, ends, strict=True)):
             expected = 0.0
             for j in range(len(emission)):
@@ -419,6 +430,6 @@ def test_inputs_stay_as_they_are() -> None:
     emission, null, lengths, ends = emissions(5, (3, 2, 3), [3, 2], [3, 2])
     for array in (emission, null, lengths, ends):
         array.flags.writeable = False
-    links, _ = diagonal.posterior(emission, null, lengths, ends, Diagonal(1.0))
-    again, _ = diagonal.posterior(emission, null, lengths, ends, Diagonal(1.0))
+    links, _ = hmm.diagonal_posterior(emission, null, lengths, ends, Diagonal(1.0))
+    again, _ = hmm.diagonal_posterior(emission, null, lengths, ends, Diagonal(1.0))
     np.testing.assert_array_equal(links, again)

@@ -18,7 +18,7 @@ from derivlang.core.messages import DerivlangWarning
 from derivlang.lexical.settings import TokenizerOptions, TwinOptions
 from derivlang.lexical.tokenizer import TOKENIZERS
 from derivlang.lexical.train import train
-from derivlang.lexical.twin_folder import TWINS, make_twin
+from derivlang.lexical.twin import TWINS, make_twin
 from derivlang.parsing.settings import ParserOptions
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import ArtifactKind

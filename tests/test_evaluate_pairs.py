@@ -30,7 +30,7 @@ from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.train import train
-from derivlang.lexical.twin_folder import make_twin
+from derivlang.lexical.twin import make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.encoder import Encoder

@@ -30,7 +30,6 @@ EXEMPT = {
     "display.page": "a template and the fonts of the package",
     "formats.opening": "lines and bytes for the readers that are tried",
     "transforms.field": "a list of the package",
-    "transforms.grammar": "tables, by grammar.weight_table",
     "formats.spec_paths": "files of a set in a store, which are copied",
     "store.hub_push": "bytes for a hash, and a record that is compared",
     "store.files": "what it has just written",

@@ -25,7 +25,7 @@ from derivlang.grammar.grammar import load_grammar, shipped
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.tokenizer import RECIPE, TOKENIZER, Tokenizer
 from derivlang.lexical.train import WORDS, read_words, train
-from derivlang.lexical.twin_folder import Twin, make_twin
+from derivlang.lexical.twin import Twin, make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.config import ModelConfig

@@ -85,7 +85,7 @@ for name in json.loads(sys.argv[1]):
 from derivlang.cli.main import COMMANDS, main
 # What several commands load is loaded before the forks, and hidden from the garbage collection at each child's end.
 import derivlang.align.align, derivlang.api, derivlang.display.page, derivlang.engine.make, derivlang.grammar.grammar
-import derivlang.grammar.scores, derivlang.lexical.pairs, derivlang.lexical.train, derivlang.lexical.twin_folder
+import derivlang.grammar.scores, derivlang.lexical.pairs, derivlang.lexical.train, derivlang.lexical.twin
 import derivlang.parsing.bundled, derivlang.store.export, derivlang.store.verify
 import gc; gc.freeze()
 for number, (arguments, stdout, closed) in enumerate(json.load(sys.stdin)):

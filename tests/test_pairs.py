@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError
-from derivlang.lexical.bitext import writing_pairs
-from derivlang.lexical.segments import links_of, segments
+from derivlang.lexical.bitext import links_of, segments, writing_pairs
 from derivlang.pipeline import Pipeline
 from derivlang.store.files import writing_all
 from derivlang.store.manifest import Derived, load

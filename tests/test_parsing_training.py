@@ -16,8 +16,7 @@ from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.inference import GRID, PackedSentences
 from derivlang.parsing.model import make_model, save_model
 from derivlang.parsing.training.batches import ParserConfig, batches, build_vocabulary, encode_treebank
-from derivlang.parsing.training.fit import fit
-from derivlang.parsing.training.network import ARC_SCALE, TorchNetwork
+from derivlang.parsing.training.fit import ARC_SCALE, TorchNetwork, fit
 from derivlang.parsing.treebank import Treebank, compare, mask_rare, score
 from derivlang.sources.treebank import files_of, names_of
 from derivlang.training import parser as commands

@@ -15,7 +15,7 @@ from derivlang.core.errors import UsageError
 from derivlang.formats import conllu
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.train import train
-from derivlang.lexical.twin_folder import Twin, make_twin
+from derivlang.lexical.twin import Twin, make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.transforms.scripts import load_script

@@ -23,8 +23,7 @@ from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.settings import TokenizerOptions, TwinOptions
 from derivlang.lexical.tokenizer import RECIPE, TOKENIZER, WORDS, Tokenizer
 from derivlang.lexical.train import read_words, train
-from derivlang.lexical.twin import JointIds, check_unmarked, clashes, joint_file, twin_of
-from derivlang.lexical.twin_folder import Twin, make_twin
+from derivlang.lexical.twin import JointIds, Twin, check_unmarked, clashes, joint_file, make_twin, twin_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.transforms.scripts import load_script, script_names
@@ -385,7 +384,7 @@ def test_a_tokenizer_is_kept_only_for_the_same_reading(tmp_path: Path) -> None:
 
 def test_a_later_version_finds_its_tokenizers_done(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_twin(source / "tok", "trans", source / "twin")
-    for module in ("train", "twin_folder"):
+    for module in ("train", "twin"):
         monkeypatch.setattr(f"derivlang.lexical.{module}.__version__", "99.0")
     kept: list[Path] = []
     train(SourceRequest(str(source / "a.tokens")), source / "tok", TokenizerOptions(vocab_size=60), found=kept.append)

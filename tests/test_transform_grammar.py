@@ -13,7 +13,6 @@ import pytest
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, UsageError
 from derivlang.engine.batches import Source
-from derivlang.grammar.weight_table import random_table, read_table
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.syntax.arrange import arrange
@@ -21,6 +20,7 @@ from derivlang.syntax.forest import forest_of
 from derivlang.syntax.layout import Listing, Members
 from derivlang.syntax.nodes import Rules, TreeBlock
 from derivlang.syntax.words import see
+from derivlang.transforms.grammar import random_table, read_table
 from tests.helpers import conllu, make, right
 from tests.real import SHARED, needs_data
 from tests.strategies import Annotated

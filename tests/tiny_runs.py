@@ -17,7 +17,7 @@ from derivlang.core.layers.spans import Spans
 from derivlang.engine.batches import Source
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.train import train
-from derivlang.lexical.twin_folder import make_twin
+from derivlang.lexical.twin import make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training import run_folder

@@ -40,8 +40,7 @@ from derivlang.parsing.training.batches import (
     encode_treebank,
     word_counts,
 )
-from derivlang.parsing.training.fit import TrainedParser, train_network
-from derivlang.parsing.training.network import TorchNetwork
+from derivlang.parsing.training.fit import TorchNetwork, TrainedParser, train_network
 from derivlang.parsing.treebank import Treebank
 from derivlang.sources.treebank import find_treebank
 from derivlang.training.parser import Inputs, arithmetic, scored_model

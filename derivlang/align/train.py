@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import DTypeLike
 
-from derivlang.align import diagonal, hmm
+from derivlang.align import hmm
 from derivlang.align.bitext import Bitext, BitextBlock, TypePairs, build
-from derivlang.align.diagonal import Diagonal, DiagonalCounts
-from derivlang.align.hmm import JumpCounts, Jumps, uniform
+from derivlang.align.hmm import Diagonal, DiagonalCounts, JumpCounts, Jumps, uniform
 from derivlang.align.lexical import Floats, Lexical, prior_counts
 from derivlang.core.errors import UsageError
 from derivlang.core.threads import one_thread
@@ -226,7 +225,7 @@ def _posteriors(
             posterior, value = hmm.posterior(emission, null, lengths, ends, direction.jumps, new[number].jumps)
         else:
             model = direction.diagonal if stage == "ibm2" else Diagonal(null=direction.diagonal.null)
-            posterior, value = diagonal.posterior(emission, null, lengths, ends, model)
+            posterior, value = hmm.diagonal_posterior(emission, null, lengths, ends, model)
             new[number].diagonal.add(posterior, model, lengths, ends)
         links.append(posterior.transpose(2, 1, 0) if reverse else posterior)
         nulls.append(_lacking(posterior, ends))

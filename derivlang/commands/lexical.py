@@ -178,7 +178,7 @@ class MakeTwin(Command[dict[str, Any]], TwinOptions):
     def __call__(self) -> dict[str, Any]:
         """Return the recipe of its folder, with "out", "vocab_size", "joint", "overlap" and "fingerprint". No file is
         left half-written."""
-        from derivlang.lexical.twin_folder import make_twin, trans_of
+        from derivlang.lexical.twin import make_twin, trans_of
 
         folder, trans = Path(self.tokenizer), str(trans_of(pipeline_of(self.spec)))
         out = self.path("out") or named_folder(str(folder), trans, self.changed())

@@ -5,7 +5,7 @@
                                                                       of sub-words
 
     the lexicon's pairs, ranked by key, cut at the coverage        dictionary.py   (vocabulary.py)
-    source and derived sentences, ranked by key, cut at the rate   pairs.py        (segments.py, bitext.py)
+    source and derived sentences, ranked by key, cut at the rate   pairs.py        (bitext.py)
 
 Dictionaries can contain a given share of wrong translations. A recipe beside the file records how to make it again.
 """

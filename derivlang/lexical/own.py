@@ -20,7 +20,7 @@ from derivlang.core.arrays import Int32, Int64
 from derivlang.lexical.bpe import SUFFIX
 from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.tokenizer import Tokenizer
-from derivlang.lexical.twin_folder import Twin
+from derivlang.lexical.twin import Twin
 
 
 @dataclass(frozen=True, eq=False)

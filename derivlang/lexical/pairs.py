@@ -22,8 +22,17 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.core.version import __version__
-from derivlang.lexical.bitext import PairEncoder, Pairs, files_of, holding_space, writing_pairs
-from derivlang.lexical.segments import Segments, links_of, segment_keys, segments
+from derivlang.lexical.bitext import (
+    PairEncoder,
+    Pairs,
+    Segments,
+    files_of,
+    holding_space,
+    links_of,
+    segment_keys,
+    segments,
+    writing_pairs,
+)
 from derivlang.lexical.settings import PairOptions, number, portion
 from derivlang.store.artifact import check_replaceable
 from derivlang.store.files import held_file, is_stream, writing_all

@@ -1,6 +1,6 @@
 """Inference: the network of a stored model in float32, from the words of many sentences to scores of tags and trees.
 
-It computes with numpy what `training/network.py` computes with torch. Layers are LSTMs, or light cells with half of the
+It computes with numpy what `training/fit.py` computes with torch. Layers are LSTMs, or light cells with half of the
 products:
 
     lstm     i, f, o = logistic(z)   g = tanh(z)                c' = f c + i g      h' = o tanh(c')

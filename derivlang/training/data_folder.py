@@ -35,7 +35,7 @@ from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.tokenizer import FORMAT
 from derivlang.lexical.train import TextToDerive
-from derivlang.lexical.twin_folder import make_twin
+from derivlang.lexical.twin import make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find, name_of, request_of_text
 from derivlang.sources.request import SourceRequest

@@ -23,7 +23,7 @@ import torch
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.lexical.foreign import ForeignTokenizer
-from derivlang.lexical.twin_folder import Twin
+from derivlang.lexical.twin import Twin
 from derivlang.training import checkpoint
 from derivlang.training.begun_from import INIT, check_vocabulary, checkpoint_folder, load_model, model_of
 from derivlang.training.config import ModelConfig

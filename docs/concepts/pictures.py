@@ -12,7 +12,7 @@ import derivlang
 from derivlang.display.page import faces
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.train import train
-from derivlang.lexical.twin_folder import make_twin
+from derivlang.lexical.twin import make_twin
 from derivlang.sources.request import SourceRequest
 
 HERE = Path(__file__).parent

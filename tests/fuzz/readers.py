@@ -460,9 +460,9 @@ def _(folder: Path, data: bytes) -> str | None:
 _ORM = b"BTW_nsubj_obj 1.25\nBTW_nsubj_# 0.5\nHI_nsubj_#_obj 2.0\nBTW_obj_# -3e-1\n"
 
 
-@reader("weights", "text", lambda: [_WEIGHTS], "grammar.weight_table")
+@reader("weights", "text", lambda: [_WEIGHTS], "transforms.grammar")
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.grammar.weight_table import read_table
+    from derivlang.transforms.grammar import read_table
 
     path = folder / "x.tsv"
     path.write_bytes(data)
@@ -620,7 +620,7 @@ def _(folder: Path, data: bytes) -> str | None:
 def tokenizer_folder() -> Path:
     from derivlang.lexical.settings import TokenizerOptions
     from derivlang.lexical.train import train
-    from derivlang.lexical.twin_folder import make_twin
+    from derivlang.lexical.twin import make_twin
 
     folder = Path(mkdtemp(prefix="derivlang-tests-"))
     train(SourceRequest("demo"), folder / "tok", TokenizerOptions(vocab_size=200, min_frequency=1))
@@ -631,7 +631,7 @@ def tokenizer_folder() -> Path:
 def _tokenizer(which: str, name: str) -> Callable[[Path, bytes], str | None]:
     def read(folder: Path, data: bytes) -> str | None:
         from derivlang.lexical.tokenizer import Tokenizer
-        from derivlang.lexical.twin_folder import Twin
+        from derivlang.lexical.twin import Twin
 
         shutil.copytree(tokenizer_folder(), folder / "t")
         (folder / "t" / which / name).write_bytes(data)
@@ -653,7 +653,7 @@ reader("tokenizer.json", "json", _tokenizer_seed("tok", "tokenizer.json"), "lexi
 reader("tokenizer recipe", "json", _tokenizer_seed("tok", "derivlang-tokenizer.json"))(
     _tokenizer("tok", "derivlang-tokenizer.json")
 )
-reader("twin recipe", "json", _tokenizer_seed("twin", "derivlang-tokenizer.json"), "lexical.twin_folder")(
+reader("twin recipe", "json", _tokenizer_seed("twin", "derivlang-tokenizer.json"), "lexical.twin")(
     _tokenizer("twin", "derivlang-tokenizer.json")
 )
 
@@ -1220,7 +1220,7 @@ def _(folder: Path, data: bytes) -> str | None:
 @reader("words of a tokenizer", "parquet", lambda: [(tokenizer_folder() / "tok" / "words.parquet").read_bytes()],
         "lexical.train")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.lexical.twin_folder import make_twin
+    from derivlang.lexical.twin import make_twin
 
     shutil.copytree(tokenizer_folder() / "tok", folder / "tok")
     (folder / "tok" / "words.parquet").write_bytes(data)

@@ -17,7 +17,7 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.lexicon import Lexicon
 from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.own import OwnTokenizer
-from derivlang.lexical.twin_folder import Twin, check_twin
+from derivlang.lexical.twin import Twin, check_twin
 from derivlang.pipeline import Pipeline
 from derivlang.training.language import OPTION, Language
 from derivlang.training.languages.readers import (

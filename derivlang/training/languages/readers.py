@@ -36,7 +36,7 @@ from derivlang.core.order import Order
 from derivlang.lexical.encoding import is_token, subword_order
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.own import OwnTokenizer
-from derivlang.lexical.twin_folder import Twin
+from derivlang.lexical.twin import Twin
 from derivlang.pipeline import Pipeline
 
 TOKENIZER, TWIN, DERIVED_TOKENIZER = "tokenizer", "twin", "derived-tokenizer"
