@@ -38,7 +38,6 @@ from derivlang.lexical.vocabulary import (
     RULE_VERSION,
     Entries,
     cut,
-    entries_by_place,
     token_entries,
     word_entries,
 )
@@ -108,8 +107,6 @@ def _make(
     if options.level == "token":
         assert options.tokenizer is not None
         entries = token_entries(Path(options.tokenizer), types, counts, pipeline)
-    elif any(transform.has_forms for transform in pipeline.transforms):
-        entries = entries_by_place(job, tasks, lexicon, types, counts)
     else:
         entries = word_entries(types, counts, lexicon)
     if not len(entries):
@@ -285,7 +282,10 @@ def _fitting(
 
 
 def _pipeline(spec: str | None, corpus: Corpus) -> Pipeline:
-    """Return the source's own pipeline followed by `spec`. Raise UsageError if no transform changes words."""
+    """Return the source's own pipeline followed by `spec`.
+
+    Raise UsageError if no transform changes words, or if one changes them by their place.
+    """
     if spec is not None:
         pipeline = Pipeline.parse(spec).after(corpus.spec, corpus.spec_files)
     elif corpus.spec is not None:
@@ -299,6 +299,13 @@ def _pipeline(spec: str | None, corpus: Corpus) -> Pipeline:
             f"{pipeline} changes no word: there is nothing to translate",
             where="--t",
             fix="use a transform with a lexicon, e.g. trans or lex:FILE",
+            id="no-lexicon",
+        )
+    if by_place := next((t for t in pipeline.transforms if t.has_forms), None):
+        raise UsageError(
+            f"a dictionary needs words that always change alike, but under {by_place} they change by their place",
+            where="--t",
+            fix="leave it out, or take the linked words of derivlang pair",
             id="no-lexicon",
         )
     return pipeline
