@@ -39,7 +39,7 @@ SPECIALS = (
     "[PAD]",
     "[MASK]",
 )
-_PAIRS = "type\timage"
+PAIRS = "type\timage"  # the header of a section of `lexicon.tsv`
 _NO_WORD = scalar("_")  # a missing word in annotations, as in CoNLL-U
 
 
@@ -207,18 +207,19 @@ def unescape(cell: str) -> str:
     return re.sub(r"\\([\\tnr])", lambda match: letters[match[1]], cell)
 
 
-def pair_rows(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return pairs of type and image as a section of `lexicon.tsv`."""
-    return "\n".join([_PAIRS, *(f"{escape(word)}\t{escape(image)}" for word, image in pairs)]) + "\n"
+def write_rows(header: str, rows: Iterable[Iterable[str]]) -> str:
+    """Return rows of cells, with the header, as a section of `lexicon.tsv`."""
+    return "".join(f"{row}\n" for row in [header, *("\t".join(map(escape, row)) for row in rows)])
 
 
-def read_pair_rows(state: str) -> list[tuple[str, str]]:
-    """Return the pairs of a section that `pair_rows` wrote. Raise ValueError for another text."""
-    header, *rows, last = state.split("\n")
-    cells = [row.split("\t") for row in rows]
-    if last or header != _PAIRS or any(len(row) != 2 for row in cells):
-        raise ValueError("its rows must be type and image")
-    return [(unescape(word), unescape(image)) for word, image in cells]
+def read_rows(state: str, header: str) -> list[tuple[str, ...]]:
+    """Return the rows of a section that `write_rows` wrote. Raise ValueError for another text."""
+    first, *rows, last = state.split("\n")
+    cells = [tuple(map(unescape, row.split("\t"))) for row in rows]
+    names = header.split("\t")
+    if last or first != header or any(len(row) != len(names) for row in cells):
+        raise ValueError(f"its rows must be {', '.join(names[:-1])} and {names[-1]}")
+    return cells
 
 
 def special_types(types: pa.Array) -> Bool:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from derivlang.core.errors import DataError, UsageError, parse_errors
-from derivlang.core.lexicon import SPECIALS, escape, unescape
+from derivlang.core.lexicon import SPECIALS, unescape, write_rows
 from derivlang.core.messages import counted, in_shell
 from derivlang.formats.opening import read_whole, suffix_of, utf8_text
 from derivlang.formats.places import located
@@ -168,8 +168,7 @@ def written(pairs: Sequence[tuple[str, str]], counts: Sequence[int], kind: Forma
         rows = [f" {_dumped(word)}: {_dumped(translations)}" for word, translations in by_word.items()]
         return "{\n" + ",\n".join(rows) + "\n}\n"
     if kind == "tsv":
-        cells = (f"{escape(a)}\t{escape(b)}\t{n}\n" for (a, b), n in zip(pairs, counts, strict=True))
-        return _OWN_HEADER + "\n" + "".join(cells)
+        return write_rows(_OWN_HEADER, ((*pair, str(n)) for pair, n in zip(pairs, counts, strict=True)))
     return "".join(f"{word} {translation}\n" for word, translation in pairs)
 
 
@@ -283,7 +282,7 @@ def _json(data: bytes, path: Path) -> Iterator[tuple[int, _Row | Fault]]:
             yield number, Fault(number, "blank", f"{word!r} has no translation")
 
 
-_HEADERS = ("word\tcount", "source\tderived\tcount")
+_HEADERS = ("word\tcount", _OWN_HEADER)
 
 
 def read_counts(path: Path) -> dict[str, int]:
@@ -299,8 +298,7 @@ def read_counts(path: Path) -> dict[str, int]:
 
 def write_counts(words: Iterable[str], counts: Iterable[int]) -> str:
     """Return words and their counts as the text of a file."""
-    rows = (f"{escape(word)}\t{count}" for word, count in zip(words, counts, strict=True))
-    return "".join(f"{row}\n" for row in [_HEADERS[0], *rows])
+    return write_rows(_HEADERS[0], zip(words, map(str, counts), strict=True))
 
 
 def parse_counts(text: str, where: str) -> dict[str, int]:

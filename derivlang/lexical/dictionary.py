@@ -30,7 +30,7 @@ from derivlang.core.seal import sealed
 from derivlang.core.version import __version__
 from derivlang.engine.build import vocabulary_of
 from derivlang.engine.job import Job
-from derivlang.engine.plan import look, make_plan, source_files
+from derivlang.engine.plan import look, source_files
 from derivlang.formats.dictionary import Dictionary, Format, fits, format_of, read_dictionary, written
 from derivlang.formats.opening import check_encoding
 from derivlang.lexical.pairs import first_by_key
@@ -39,7 +39,6 @@ from derivlang.lexical.vocabulary import (
     RULE_VERSION,
     Entries,
     cut,
-    entries_by_place,
     token_entries,
     word_entries,
 )
@@ -109,8 +108,6 @@ def _make(
     if options.level == "token":
         assert options.tokenizer is not None
         entries = token_entries(Path(options.tokenizer), types, counts, pipeline)
-    elif any(transform.has_forms for transform in pipeline.transforms):
-        entries = entries_by_place(job, make_plan(job, splits=[split])[split], lexicon, types, counts)
     else:
         entries = word_entries(types, counts, lexicon)
     if not len(entries):
@@ -287,7 +284,10 @@ def _fitting(
 
 
 def _pipeline(spec: str | None, corpus: Corpus) -> Pipeline:
-    """Return the source's own pipeline followed by `spec`. Raise UsageError if no transform changes words."""
+    """Return the source's own pipeline followed by `spec`.
+
+    Raise UsageError if no transform changes words, or if one changes them by their place.
+    """
     if spec is not None:
         pipeline = Pipeline.parse(spec).after(corpus.spec, corpus.spec_files)
     elif corpus.spec is not None:
@@ -301,6 +301,13 @@ def _pipeline(spec: str | None, corpus: Corpus) -> Pipeline:
             f"{pipeline} changes no word: there is nothing to translate",
             where="--t",
             fix="use a transform with a lexicon, e.g. trans or lex:FILE",
+            id="no-lexicon",
+        )
+    if by_place := next((t for t in pipeline.transforms if t.has_forms), None):
+        raise UsageError(
+            f"a dictionary needs words that always change alike, but under {by_place} they change by their place",
+            where="--t",
+            fix="leave it out, or take the linked words of derivlang pair",
             id="no-lexicon",
         )
     return pipeline

@@ -16,7 +16,6 @@ text. Cuts of one ranking are nested: 50 % contains 25 %. Methods, section 3.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,14 +26,12 @@ from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import draw, hash_types, text_key
-from derivlang.core.lexicon import SPECIALS, Lexicon
-from derivlang.engine.job import Job, ShardTask, read_task
+from derivlang.core.lexicon import Lexicon
 from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.settings import By, Share, portion
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.lexical.twin import subword_counts, twin_of
 from derivlang.pipeline import Pipeline
-from derivlang.sources.read import Reading
 from derivlang.transforms.trans import Trans
 
 RULE_VERSION = 1  # of rankings
@@ -64,36 +61,6 @@ def word_entries(types: pa.Array, counts: Int64, lexicon: Lexicon) -> Entries:
         counts[kept],
         offsets_of(sizes[kept]),
         pairs["derived"].combine_chunks(),
-    )
-
-
-def entries_by_place(job: Job, tasks: list[ShardTask], lexicon: Lexicon, types: pa.Array, counts: Int64) -> Entries:
-    """Return the entries of types whose words change by their place: all forms that occur, the most frequent first.
-
-    types, counts: of the tasks. Special tokens and words that are always deleted have no entry.
-    """
-    found: Counter[tuple[str, str]] = Counter()
-    pipeline = job.pipeline.begin()
-    for task in tasks:
-        for batch in read_task(job, task, Reading(job.corpus.splitter(), job.encoding, job.repair_tags)):
-            result = pipeline.derive(batch, lexicon)
-            source, derived, index = result.source, result.derived, result.order.index
-            n = len(derived.types)
-            pairs = source.words[index[index >= 0]].astype(np.int64) * n + derived.words[index >= 0]
-            codes, numbers = np.unique(pairs, return_counts=True)
-            words, forms = source.types.take(to_arrow(codes // n)), derived.types.take(to_arrow(codes % n))
-            for word, form, number in zip(words.to_pylist(), forms.to_pylist(), numbers.tolist(), strict=True):
-                found[word, form] += number
-    images: dict[str, list[str]] = {}
-    for word, form in sorted(found, key=lambda pair: (-found[pair], pair)):
-        images.setdefault(word, []).append(form)
-    kept = [place for place, word in enumerate(types.to_pylist()) if word in images and word not in SPECIALS]
-    forms_of = [images[word] for word in types.take(pa.array(kept, pa.int64())).to_pylist()]
-    return Entries(
-        types.take(pa.array(kept, pa.int64())),
-        counts[kept],
-        offsets_of(np.array([len(forms) for forms in forms_of], np.int64)),
-        string_array([form for forms in forms_of for form in forms]),
     )
 
 

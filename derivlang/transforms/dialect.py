@@ -43,7 +43,7 @@ from derivlang.core.arrays import Bool, Float64, Int64, UInt64, lengths_of, offs
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws, TypeIndex, codepoints, fractions, from_codepoints, hash_types
-from derivlang.core.lexicon import TypeMap, escape, unescape
+from derivlang.core.lexicon import TypeMap, read_rows, write_rows
 from derivlang.core.spec import Named, param
 from derivlang.formats.dictionary import read_word_list
 from derivlang.formats.places import once_per_version
@@ -135,12 +135,8 @@ class Dialect(Transform):
 
     def load(self, state: str, draws: Draws) -> TypeMap:
         """Return the saved map. Raise ValueError if it is damaged."""
-        header, *lines, last = state.split("\n")
-        rows = [tuple(map(unescape, line.split("\t"))) for line in lines]
-        if last or header != _HEADER or any(len(row) != 3 for row in rows):
-            raise ValueError("its rows must be kind, word and image")
         kinds: dict[str, dict[str, str]] = {"suffix": {}, "listed": {}, "word": {}}
-        for kind, word, image in rows:
+        for kind, word, image in read_rows(state, _HEADER):
             if not word or word in kinds.get(kind, {"": ""}) or bool(image) != (kind == "suffix"):
                 raise ValueError(f"the row {kind!r}, {word!r}, {image!r} is damaged, or there twice")
             kinds[kind][word] = image
@@ -269,7 +265,7 @@ class DialectMap:
             *(("listed", word, "") for word in sorted(self.listed or ())),
             *(("word", word, "") for word in self.vocabulary or ()),
         ]
-        return "\n".join([_HEADER, *("\t".join(map(escape, row)) for row in rows)]) + "\n"
+        return write_rows(_HEADER, rows)
 
 
 def _has_alphabet(types: pa.Array, *, between: bool = True) -> Bool:

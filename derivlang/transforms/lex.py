@@ -29,7 +29,7 @@ from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.core.keys import Draws
-from derivlang.core.lexicon import SPECIALS, Images, TypeMap, pair_rows, read_pair_rows
+from derivlang.core.lexicon import PAIRS, SPECIALS, Images, TypeMap, read_rows, write_rows
 from derivlang.core.spec import Named, param
 from derivlang.formats.dictionary import Dictionary, read_dictionary
 from derivlang.formats.places import is_path, stamp_of
@@ -152,7 +152,7 @@ class WordTranslations:
 
     def state(self) -> str:
         """Return the section of `lexicon.tsv`: a row for each pair of the dictionary."""
-        return pair_rows((word, t) for word, translations in self.entries.items() for t in translations)
+        return write_rows(PAIRS, ((word, t) for word, translations in self.entries.items() for t in translations))
 
 
 def _read(file: str) -> Dictionary:
@@ -175,5 +175,5 @@ def _read_once(file: str, *stamp: int) -> Dictionary:
 
 @lru_cache(maxsize=4)
 def _entries(state: str) -> dict[str, tuple[str, ...]]:
-    pairs = tuple(read_pair_rows(state))
+    pairs = tuple((word, image) for word, image in read_rows(state, PAIRS))
     return Dictionary(pairs, (), "").entries()

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.keys import Draws, TypeIndex, hash_types
-from derivlang.core.lexicon import TypeMap, pair_rows, read_pair_rows, special_types
+from derivlang.core.lexicon import PAIRS, TypeMap, read_rows, special_types, write_rows
 from derivlang.core.spec import param
 from derivlang.transforms.base import Transform, if_many
 
@@ -77,7 +77,7 @@ class Scramble(Transform):
 
     def load(self, state: str, draws: Draws) -> TypeMap:
         """Return the saved bijection. Raise ValueError if it is damaged."""
-        pairs = read_pair_rows(state)
+        pairs = read_rows(state, PAIRS)
         types, images = ([pair[side] for pair in pairs] for side in (0, 1))
         if len(set(types)) < len(types) or sorted(types) != sorted(images):
             raise ValueError("its images must be its types in another order")
@@ -114,4 +114,4 @@ class Bijection:
 
     def state(self) -> str:
         """Return the section of `lexicon.tsv`: type and image."""
-        return pair_rows(zip(self.types.to_pylist(), self.targets.to_pylist(), strict=True))
+        return write_rows(PAIRS, zip(self.types.to_pylist(), self.targets.to_pylist(), strict=True))

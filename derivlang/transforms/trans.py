@@ -37,12 +37,13 @@ from derivlang.core.arrays import Bool, Int64, UInt64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.keys import Draws, TypeIndex, codepoints, draw, from_codepoints, hash_types, text_key
-from derivlang.core.lexicon import SPECIALS, TypeMap, escape, unescape
+from derivlang.core.lexicon import SPECIALS, TypeMap, read_rows, write_rows
 from derivlang.core.spec import param
 from derivlang.transforms.base import MANY_PERCENT, Transform
 from derivlang.transforms.scripts import CLONES, PRIVATE, Script, load_script, offset_name, script_names
 
 By = Literal["type", "frequency", "mass"]
+_HEADER = "type\timage\tcount\tkept"
 _WAYS = ("script", "offset", "clones")  # of writing words; a transform has one
 _PRIVATE_PLANES = 0xF0000  # first code point of planes 15 and 16
 
@@ -133,17 +134,13 @@ class Trans(Transform):
 
     def load(self, state: str, draws: Draws) -> TypeMap:
         """Return the transliteration with the kept types of a saved section. Raise ValueError if it is damaged."""
-        fitted = Transliteration(self.loaded, self.overlap, self.by, draws)
-        *lines, last = state.split("\n")
-        if last:
-            raise ValueError("its last row is cut off")
-        rows = [line.split("\t") for line in lines[1:]]
-        if any(len(row) != 4 or row[3] not in ("kept", "changed") for row in rows):
-            raise ValueError("its rows must be type, image, count, and kept or changed")
-        types = string_array([unescape(row[0]) for row in rows])
+        rows = read_rows(state, _HEADER)
+        if any(row[3] not in ("kept", "changed") for row in rows):
+            raise ValueError("each row must end with kept or changed")
+        types = string_array([row[0] for row in rows])
         counts = np.array([int(row[2]) for row in rows], np.int64)
         kept = np.array([row[3] == "kept" for row in rows], bool)
-        return replace(fitted, reference=Reference.of(types, counts, kept))
+        return Transliteration(self.loaded, self.overlap, self.by, draws, Reference.of(types, counts, kept))
 
     def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
         """Return a warning if more than 1 % of the running words get private-use characters, with better scripts."""
@@ -235,14 +232,9 @@ class Transliteration:
         """Return the section of `lexicon.tsv`: type, image, count, and kept or changed; None without a reference."""
         if self.reference is None:
             return None
-        reference = self.reference
-        image = self.apply(reference.types)
-        lines = ["type\timage\tcount\tkept"]
-        for source, target, count, kept in zip(
-            reference.types.to_pylist(), image.to_pylist(), reference.counts, reference.kept, strict=True
-        ):
-            lines.append(f"{escape(source)}\t{escape(target)}\t{count}\t{'kept' if kept else 'changed'}")
-        return "\n".join(lines) + "\n"
+        types, said = self.reference.types, np.where(self.reference.kept, "kept", "changed").tolist()
+        counts, images = map(str, self.reference.counts.tolist()), self.apply(types).to_pylist()
+        return write_rows(_HEADER, zip(types.to_pylist(), images, counts, said, strict=True))
 
 
 def map_script(types: pa.Array, script: Script) -> pa.Array:
