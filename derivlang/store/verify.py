@@ -187,7 +187,7 @@ def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, se
         return None
     pipeline = seen.pipeline.copy()
     outcome = _try_rows(derived, seen.pipeline, file, first_row, table)
-    if isinstance(outcome, Batch) and not all(map(is_own, pipeline.transforms)):  # those of derivlang have tests
+    if isinstance(outcome, Batch) and not all(map(is_own, pipeline.transforms)):  # ours have tests
         alone = _try_rows(derived, pipeline, file, first_row, table.slice(0, 1))
         if not isinstance(alone, Batch):
             return {**alone, "what": "derived by itself it is another row: a plug-in looks beyond the sentence"}
