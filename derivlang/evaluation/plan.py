@@ -46,11 +46,6 @@ class StudyPlan:
     report: Mapping[str, Any]
     cells: Mapping[Path, Mapping[str, str]]
 
-    def cell_of(self, run: Path) -> tuple[str, Mapping[str, str]] | None:
-        """Return the name and the levels of the cell that a run is of, or None."""
-        place = place_of(run)
-        return (place.name, self.cells[place]) if place in self.cells else None
-
     def record(self) -> dict[str, Any]:
         """Return it as JSON, for the attributes of a table of scores."""
         cells = [{"run": cell.name, "factors": dict(levels)} for cell, levels in self.cells.items()]
