@@ -151,5 +151,6 @@ def test_blank_answers_are_unscored(tmp_path: Path) -> None:
     from tests.tiny_runs import batch, languages
 
     source = squad(tmp_path / "qa.test.json", [{"text": "", "answer_start": 3}], [{"text": "Nizar", "answer_start": 0}])
-    found = Questions("qa").examples(batch(str(source), "test", "trans"), languages("trans"), ())
+    rows = Questions("qa").rows(batch(str(source), "test", "trans"), languages("trans"))
+    found = Questions("qa").examples(rows, ())
     assert found.source.n_rows == found.derived.n_rows == 1

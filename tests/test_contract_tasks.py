@@ -84,7 +84,8 @@ def classes(kind: str) -> tuple[str, ...]:
 
 @cache
 def made(kind: str, spec: str, length: int = 512) -> Examples:
-    return task(kind).with_settings(max_length=length).examples(batch(kind), languages(spec), classes(kind))
+    asked = task(kind).with_settings(max_length=length)
+    return asked.examples(asked.rows(batch(kind), languages(spec)), classes(kind))
 
 
 def same(one: Instances, other: Instances) -> None:
@@ -111,8 +112,8 @@ def test_labels_of_the_derived_language_are_labels_realigned(kind: str, spec: st
         pytest.skip("there are no trees")
     source, derived = replace(batch(kind), gaps=None), languages(f"{SAME},{spec}")  # a derived batch has no gaps
     moved = realign(source, derived.pipeline.order(source))
-    ours = task(kind).examples(source, derived, classes(kind)).derived
-    same(ours, task(kind).examples(moved, languages(SAME), classes(kind)).source)
+    ours = task(kind).examples(task(kind).rows(source, derived), classes(kind)).derived
+    same(ours, task(kind).examples(task(kind).rows(moved, languages(SAME)), classes(kind)).source)
     assert not np.array_equal(ours.ids, made(kind, SAME).source.ids)
 
 
@@ -126,7 +127,7 @@ def test_the_languages_are_one_under_identity(kind: str) -> None:
     assert isinstance(task(kind), PairTask) == (batch(kind).records.shape[1] == 2)
     asked = task(kind).with_settings(max_length=512)
     if isinstance(asked, PairTask):
-        found = asked.mixed(batch(kind), languages(SAME), classes(kind))
+        found = asked.examples(asked.rows(batch(kind), languages(SAME)).mixed(), classes(kind))
         for side in (found.source, found.derived):
             same(side, plain.source)
             assert set(side.languages.tolist()) == {0, 1}  # type: ignore[union-attr]
@@ -158,7 +159,7 @@ def test_it_learns_five_examples(kind: str, model_type: str) -> None:
     if causal and not task(kind).causal:
         pytest.skip("it needs an encoder")
     asked = replace(task(kind).with_settings(lr=1e-2, max_length=60 if causal else 512), last=causal)
-    few = asked.examples(batch(kind), languages("trans,inv"), classes(kind)).first(5)
+    few = asked.examples(asked.rows(batch(kind), languages("trans,inv")), classes(kind)).first(5)
     settings = FinetuneSettings(epochs=80, lr=1e-2, batch_size=8)
 
     def make() -> TaskModel:
@@ -176,7 +177,7 @@ def test_it_learns_five_examples(kind: str, model_type: str) -> None:
 @pytest.mark.parametrize("freeze", ["", "embeddings", "encoder", "layers=0", "embeddings,encoder"])
 def test_frozen_parts_stay_as_they_were(freeze: str) -> None:
     asked = task("pos").with_settings(lr=1e-2, freeze=freeze)
-    few = asked.examples(batch("pos"), languages("trans,inv"), classes("pos")).first(5)
+    few = asked.examples(asked.rows(batch("pos"), languages("trans,inv")), classes("pos")).first(5)
     encoder = Encoder(model_of("modernbert", languages("trans,inv").size).base_model, MARKS)
     before = {name: value.clone() for name, value in encoder.module.state_dict().items()}
     made = TaskModel(asked, encoder, len(few.classes))
@@ -229,7 +230,7 @@ def test_a_set_without_labels_is_one_clear_message(kind: str, tmp_path: Path) ->
     (found,) = Source.open(Pipeline.parse("identity"), request).batches("train")
     for call in (
         lambda: task(kind).classes(find(request)),
-        lambda: task(kind).examples(found, languages(SAME), classes(kind)),
+        lambda: task(kind).examples(task(kind).rows(found, languages(SAME)), classes(kind)),
     ):
         with pytest.raises(DataError, match=f"no labels of the task {kind}, which needs a") as caught:
             call()

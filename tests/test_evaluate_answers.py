@@ -46,12 +46,11 @@ def made(path: Path, spec: str, length: int = 512, content: dict[str, Any] | Non
     path.write_text(json.dumps(content or data()))
     task = Questions("qa").with_settings(max_length=length)
     assert isinstance(task, Questions)
-    return task, task.examples(batch(str(path), "test", spec), languages(spec), ())
+    return task, task.examples(task.rows(batch(str(path), "test", spec), languages(spec)), ())
 
 
 def places_of(instances: Instances, row: int) -> list[int]:
     """The positions of a row at which a word of the context begins."""
-    assert instances.words is not None
     begin, end = instances.offsets[row : row + 2].tolist()
     found: list[int] = np.flatnonzero(instances.words[begin:end] >= 0).tolist()
     return found
@@ -129,7 +128,9 @@ def test_an_answer_that_was_cut_off_is_wrong(mixed: bool, tmp_path: Path) -> Non
     task, cut = made(tmp_path / "qa.test.json", "trans,inv", 40)
     if mixed:
         assert isinstance(task, PairTask)
-        cut = task.mixed(batch(str(tmp_path / "qa.test.json"), "test", "trans,inv"), languages("trans,inv"), ())
+        cut = task.examples(
+            task.rows(batch(str(tmp_path / "qa.test.json"), "test", "trans,inv"), languages("trans,inv")).mixed(), ()
+        )
     n = int(cut.wrong.sum())
     assert 0 < n < cut.n_rows == whole.n_rows == 8
     assert cut.unscored == whole.unscored == 1

@@ -118,10 +118,10 @@ def test_examples_of_train_in_test_are_counted(run: Path, data: Path) -> None:
     """One of the three is not among the examples that are taken."""
     some = sets(run, data, "pos", train_examples=20)
     keys = set(some.train.keys.tolist())
-    assert some.in_train == sum(key in keys for key in some.test.keys.tolist()) < 3
-    assert some.in_whole_train == 3
+    assert some.numbers["in_train"] == sum(key in keys for key in some.test.keys.tolist()) < 3
+    assert some.numbers["in_whole_train"] == 3
     assert some.scored["test"][0].unit == "document"
-    assert sets(run, data, "ner").in_whole_train == 0
+    assert sets(run, data, "ner").numbers["in_whole_train"] == 0
 
 
 def test_the_oracle_is_the_epoch_of_the_derived_dev_set(run: Path, data: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +42,7 @@ def classes_of(source: str, task: Task) -> tuple[str, ...]:
 def made(spec: str, task: Task, length: int = 128, source: str = "demo") -> tuple[Examples, Batch, Languages]:
     found, both = batch(source, "test" if source == "demo:qa" else "train", spec), languages(spec)
     task = task.with_settings(max_length=length)
-    return task.examples(found, both, classes_of(source, task)), found, both
+    return task.examples(task.rows(found, both), classes_of(source, task)), found, both
 
 
 def rows(instances: Instances) -> list[list[int]]:
@@ -217,7 +218,8 @@ def test_a_word_without_a_tag_is_not_asked_for() -> None:
     codes[:3] = layer.values.to_pylist().index("_")
     without = replace(source, layers={**source.layers, "upos": replace(layer, codes=codes)})
     both = languages("trans,inv")
-    found, whole = (task_of("pos").examples(b, both, UPOS) for b in (without, source))
+    task = task_of("pos")
+    found, whole = (task.examples(task.rows(b, both), UPOS) for b in (without, source))  # type: ignore[attr-defined]
     assert len(found.source.gold) == len(found.derived.gold) == len(whole.source.gold) - 3
     assert found.unscored == whole.unscored
 
@@ -228,7 +230,8 @@ def test_a_pair_without_a_label_is_left_out() -> None:
     values = layer.values.to_pylist()  # type: ignore[attr-defined]
     column = pa.array([-1, None, *values[2:]], pa.int64())
     without = replace(source, layers={"label": replace(layer, values=column)})  # type: ignore[type-var]
-    found = task_of("xnli").examples(without, languages("trans"), ("e", "n", "c"))
+    task = task_of("xnli")
+    found = task.examples(task.rows(without, languages("trans")), ("e", "n", "c"))  # type: ignore[attr-defined]
     assert found.n_rows == len(found.keys) == source.n_records - 2
     assert found.source.gold[:, 0].tolist() == values[2:]
 
@@ -266,12 +269,10 @@ def test_a_relation_that_ud_does_not_have() -> None:
     source = batch()
     tree = source.layers["head"]
     odd = replace(tree.deprel, values=pa.array(["dobj"] * len(tree.deprel.values)))  # type: ignore[attr-defined]
+    other = replace(source, layers={"head": replace(tree, deprel=odd)})  # type: ignore[type-var, call-arg]
+    task: Any = task_of("dep")
     with pytest.raises(DataError, match="'dobj' is not one of the 37"):
-        task_of("dep").examples(
-            replace(source, layers={"head": replace(tree, deprel=odd)}),  # type: ignore[type-var, call-arg]
-            languages("trans"),
-            task_of("dep").classes(find(SourceRequest("demo"))),
-        )
+        task.examples(task.rows(other, languages("trans")), task.classes(find(SourceRequest("demo"))))
 
 
 def test_trees_of_a_parser_are_no_labels() -> None:

@@ -55,7 +55,8 @@ def values(measure: Measure, model: Encoder, sets: MeasureSets) -> dict[Any, flo
 def sets_of(text: Heldout | None, found: Languages | None = None, folder: Path = Path("nowhere")) -> MeasureSets:
     """The sets that a measure reads: all sentences of `text`, or none for a measure that needs no text."""
     n = 1 if text is None else text.n_sentences
-    return MeasureSets(folder, found or languages("trans"), "demo", lambda: cast("Heldout", text), n, n)
+    of_text = "demo", lambda: cast("Heldout", text), n, n
+    return MeasureSets(folder, found or languages("trans"), *of_text, folder / "evaluation", lambda: (None, None))
 
 
 def alignment(run: PretrainedRun, model: Encoder) -> dict[Any, float]:
@@ -248,22 +249,22 @@ TWO = text_of(
 
 
 def test_equal_words_by_hand() -> None:
-    words = ParallelWords.of(TWO)
+    words = ParallelWords(TWO)
     assert words.offsets.tolist() == [0, 5, 8]
     assert words.source.tolist() == [0, 1, 2, 0, 4, 5, 6, 5]  # `the` of another sentence is another word
     assert words.derived.tolist() == [4, 0, 2, 1, 0, 5, 6, 5]
     assert words.of_source.tolist() == [0, 0, 1, 2, 3, 3, 4, 5, 6, 7]
     assert words.of_derived.tolist() == [0, 1, 1, 2, 3, 4, 4, 5, 6, 7]
     # sub-words of a word that an order has separated: the first one gives the place
-    apart = ParallelWords.of(text_of([[7, 8, 20]], [[0, 0, 1]], [[0, 2, 1]]))
+    apart = ParallelWords(text_of([[7, 8, 20]], [[0, 0, 1]], [[0, 2, 1]]))
     assert (apart.derived.tolist(), apart.of_derived.tolist()) == ([0, 1], [0, 1, 0])
     # a word without sub-words in between
-    assert ParallelWords.of(text_of([[7, 8]], [[0, 2]], [[0, 1]])).offsets.tolist() == [0, 2]
+    assert ParallelWords(text_of([[7, 8]], [[0, 2]], [[0, 1]])).offsets.tolist() == [0, 2]
 
 
 def test_chance_of_words_by_hand() -> None:
     by_chance = 100 * (2 / 5 + 1 / 5 + 1 / 5 + 2 / 5 + 1 / 5 + 2 / 3 + 1 / 3 + 2 / 3) / 8
-    assert share(links.chance(ParallelWords.of(TWO))) == pytest.approx(by_chance, rel=1e-4)
+    assert share(links.chance(ParallelWords(TWO))) == pytest.approx(by_chance, rel=1e-4)
 
 
 def test_sentence_retrieval_by_hand() -> None:
@@ -275,7 +276,7 @@ def test_sentence_retrieval_by_hand() -> None:
 
 
 def test_links_by_hand() -> None:
-    words = ParallelWords.of(TWO)
+    words = ParallelWords(TWO)
     eye = np.eye(8)
     theirs = eye[[4, 3, 2, 1, 0, 7, 6, 5]]
     perfect = [[4, 4, 4, 4], [2, 2, 2, 2]]  # equal words count as one
@@ -292,7 +293,7 @@ def test_error_rates_without_equal_words_are_those_of_the_score() -> None:
     lengths = rng.integers(3, 9, 20)
     orders = [rng.permutation(n).tolist() for n in lengths]
     ids = [rng.permutation(50)[:n].tolist() for n in lengths]
-    words = ParallelWords.of(text_of(ids, [list(range(n)) for n in lengths], orders))
+    words = ParallelWords(text_of(ids, [list(range(n)) for n in lengths], orders))
     ours, theirs = rng.normal(size=(2, int(lengths.sum()), 6))
     found = {name: value_of("aer", counts) for name, counts in links.link_counts(ours, theirs, words).items()}
     for name, method in (("argmax", argmax), ("itermax", itermax), ("transport", transport)):
@@ -319,7 +320,7 @@ def test_error_rates_without_equal_words_are_those_of_the_score() -> None:
 def test_equal_states_are_aligned(spec: str, kind: str, layers: int) -> None:
     """Twins with equal embeddings: of modernbert without positions, where two equal words have the same state."""
     found, text = languages(spec), heldout(spec)
-    words = ParallelWords.of(text)
+    words = ParallelWords(text)
     assert len(np.unique(words.source)) < len(words.source)  # some words occur twice in a sentence
     encoder, sets = Encoder(rows_of_twins_equal(model_of(kind, found.size), found), MARKS), sets_of(text)
     for measure, metric in ((Contextual(), "words"), (Retrieval(), "sentences")):
@@ -350,7 +351,7 @@ def test_heldout_sentences_are_parallel() -> None:
     assert (few.derived.ids == joint[few.source.ids][few.derived.slots]).all()
     assert heldout("trans,perm", 5).keys.tolist() == few.keys.tolist()
     assert (np.diff(heldout("trans", 50, 12).offsets) <= 10).all()
-    assert np.bincount(text.rows[text.begins]).tolist() == np.diff(ParallelWords.of(text).offsets).tolist()
+    assert np.bincount(text.rows[text.begins]).tolist() == np.diff(ParallelWords(text).offsets).tolist()
     assert text.forms is not None
     encoded = languages("trans").tokenizer.encoder.types(text.forms)
     assert all(
@@ -415,7 +416,7 @@ def test_joint_error_rates_against_a_slow_loop(language_ids: bool) -> None:
     assert 0 < len(kept) < text.n_sentences
     assert got["joint_left_out"] == text.n_sentences - len(kept)
     some = text.take(kept)
-    words = ParallelWords.of(some)
+    words = ParallelWords(some)
     states: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = [([], []) for _ in range(3)]
     for s in range(len(kept)):
         a, b = some.offsets[s : s + 2]

@@ -29,9 +29,8 @@ from tests.tiny_runs import MARKS, batch, languages, write_run
 def mixed(spec: str, name: str, length: int, source: str) -> Examples:
     task = task_of(name).with_settings(max_length=length)  # type: ignore[attr-defined]
     assert isinstance(task, PairTask)
-    return task.mixed(
-        batch(source, "test" if source == "demo:qa" else "train", spec), languages(spec), classes_of(source, task)
-    )
+    found = batch(source, "test" if source == "demo:qa" else "train", spec)
+    return task.examples(task.rows(found, languages(spec)).mixed(), classes_of(source, task))
 
 
 def values_by_row(found: Instances, values: Any) -> list[list[int]]:
@@ -124,7 +123,7 @@ def test_the_model_gets_the_language_of_each_position() -> None:
             given.update(options)
             return SimpleNamespace(last_hidden_state=None)
 
-    padded = LabelBatch.of(found, np.array([3, 0]), torch.device("cpu"))
+    padded = LabelBatch(found, np.array([3, 0]), torch.device("cpu"))
     assert padded.languages is not None
     encoder = Encoder(Recorder(), MARKS, language_ids=True)
     encoder(padded.ids, padded.mask, padded.languages)

@@ -310,7 +310,7 @@ def test_pairs_may_lie_in_two_batches(causal: Path, tmp_path: Path) -> None:
         (found,) = Source.open(run.languages.pipeline, SourceRequest(str(path))).batches("train")
         return found
 
-    whole, two = (_Pairs.of(some, run.languages, 64) for some in ([batch(0, 20)], [batch(0, 7), batch(7, 20)]))
+    whole, two = (_Pairs(some, run.languages, 64) for some in ([batch(0, 20)], [batch(0, 7), batch(7, 20)]))
     assert whole.names == two.names
     assert len(whole.fits) == 10
     assert np.array_equal(whole.keys, two.keys)

@@ -67,7 +67,7 @@ def some_instances(lengths: list[int]) -> Instances:
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     ids = np.concatenate([[0, *range(20, 18 + n), 2] for n in lengths]).astype(np.int32)
     n = len(lengths)
-    return Instances(ids, offsets, np.zeros(n, np.int64), np.arange(n)[:, None] % 3, np.arange(n + 1))
+    return Instances(ids, offsets, np.zeros(n, np.int64), np.arange(n)[:, None] % 3, np.arange(n + 1), 0 * ids)
 
 
 def test_an_epoch_has_every_row_once() -> None:
@@ -118,7 +118,7 @@ def test_predictions_do_not_depend_on_the_batch(kind: str) -> None:
         a, b = found.derived.label_offsets[row : row + 2]
         with torch.inference_mode():
             rows = np.array([row, int(np.argmax(found.derived.lengths))])
-            logits, wide = (model(LabelBatch.of(found.derived, some, CPU), 1) for some in (rows[:1], rows))
+            logits, wide = (model(LabelBatch(found.derived, some, CPU), 1) for some in (rows[:1], rows))
         assert together[a:b, 0].tolist() == logits.argmax(1).tolist()
         assert torch.allclose(logits, wide[: b - a], atol=1e-5)
 
@@ -142,7 +142,7 @@ class Fixed(torch.nn.Module):
 @pytest.mark.parametrize("name", ["pos", "xnli"])
 def test_only_labelled_places_get_a_gradient(name: str) -> None:
     found, _, _ = made("trans,inv", task_of(name), 40, "demo" if name == "pos" else "demo:nli")
-    block = LabelBatch.of(found.derived, np.arange(5), CPU)
+    block = LabelBatch(found.derived, np.arange(5), CPU)
     model = TaskModel(task_of(name), Encoder(Fixed((*block.ids.shape, 4)), MARKS), 17)
     loss = model.task.loss(model(block, 1), block.gold)
     loss.backward()

@@ -23,10 +23,9 @@ READING = {"open_lines", "open_bytes", "open_file", "read_text", "read_bytes", "
            "torch.load", "csv.reader", "ipc.open_file", "read_record"}  # fmt: skip
 # Modules that read nothing foreign, with the reason.
 EXEMPT = {
-    "evaluation.report.write": "whether a record has a name, and names of files",
+    "evaluation.report.write": "whether a record has a name, names of files, and a template of the package",
     "evaluation.export": "a tokenizer that it has just built",
     "training.streams.linked": "links, by align.links",
-    "evaluation.report.page": "a template of the package",
     "display.page": "a template and the fonts of the package",
     "formats.opening": "lines and bytes for the readers that are tried",
     "transforms.field": "a list of the package",

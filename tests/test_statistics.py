@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from derivlang.evaluation import statistics
 from derivlang.evaluation.formulas import FORMULAS, formula_of, value_of
-from derivlang.evaluation.statistics import SEEDS, Estimate, estimate, holm, influences
+from derivlang.evaluation.statistics import SEEDS, estimate, holm, influences, variances
 from tests.simulation import studies
 
 stats = pytest.importorskip("scipy.stats")
@@ -43,12 +44,10 @@ def variance(row: np.ndarray) -> float:
     return float((row**2).sum() / (len(row) * (len(row) - 1)))
 
 
-def ends(found: Estimate) -> tuple[float, float, float]:
+def ends(found: dict[str, Any]) -> tuple[float, float, float]:
     """low, high and p of an estimate that has an interval."""
-    assert found.low is not None
-    assert found.high is not None
-    assert found.p is not None
-    return found.low, found.high, found.p
+    assert None not in (found["low"], found["high"], found["p"])
+    return found["low"], found["high"], found["p"]
 
 
 # influences of units
@@ -98,21 +97,21 @@ def test_the_jackknife_agrees_with_a_bootstrap(test: studies.Test) -> None:
 def test_without_units_it_is_students(values: list[float]) -> None:
     found = estimate(values)
     low, high = stats.t.interval(0.95, len(values) - 1, np.mean(values), stats.sem(values))
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
-    assert found.p == pytest.approx(stats.ttest_1samp(values, 0).pvalue, rel=1e-6, abs=1e-12)
-    assert (found.n, found.why, found.units, found.documents) == (len(values), "", None, None)
-    assert found.deviation == pytest.approx(np.std(values, ddof=1))
+    assert (found["low"], found["high"]) == (pytest.approx(low), pytest.approx(high))
+    assert found["p"] == pytest.approx(stats.ttest_1samp(values, 0).pvalue, rel=1e-6, abs=1e-12)
+    assert (found["n"], found["why"], found["units"]) == (len(values), "", None)
 
 
 @given(st.floats(-5, 5), st.floats(0.1, 9))
 def test_without_seeds_it_is_that_of_the_normal_distribution(mean: float, scale: float) -> None:
     row = rows_of([mean], 1, scale)
     deviation = variance(row[0]) ** 0.5
-    found = estimate([mean] * 4, np.repeat(row, 4, axis=0))
+    rows = np.repeat(row, 4, axis=0)
+    found = estimate([mean] * 4, rows)
     half = 1.959964 * deviation
     assert ends(found)[:2] == (pytest.approx(mean - half, abs=1e-5), pytest.approx(mean + half, abs=1e-5))
-    assert found.p == pytest.approx(2 * stats.norm.sf(abs(mean) / deviation), rel=1e-6, abs=1e-299)
-    assert found.documents == pytest.approx(deviation)
+    assert found["p"] == pytest.approx(2 * stats.norm.sf(abs(mean) / deviation), rel=1e-6, abs=1e-299)
+    assert variances(rows)[0] ** 0.5 == pytest.approx(deviation)
 
 
 @given(VALUES, st.integers(0, 99), st.floats(0.1, 99))
@@ -126,9 +125,9 @@ def test_an_interval_adds_seeds_and_units_and_has_a_floor(values: list[float], s
     summed = np.hypot(stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / n**0.5, 1.959964 * shared**0.5)
     floor = 1.959964 * covariances.mean() ** 0.5
     assert (high - low) / 2 == pytest.approx(max(summed, floor))
-    assert (found.documents, found.units) == (pytest.approx(shared**0.5), 30)
-    assert low <= (ends(estimate(values))[0]) <= found.mean
-    assert p >= 2 * stats.norm.sf(abs(found.mean) / covariances.mean() ** 0.5) * (1 - 1e-6)
+    assert (variances(rows)[0], found["units"]) == (pytest.approx(shared), 30)
+    assert low <= (ends(estimate(values))[0]) <= found["value"]
+    assert p >= 2 * stats.norm.sf(abs(found["value"]) / covariances.mean() ** 0.5) * (1 - 1e-6)
 
 
 @given(VALUES, st.integers(0, 99), st.floats(0.1, 99))
@@ -162,24 +161,24 @@ def test_seeds_that_are_alike_by_chance_have_the_interval_of_units() -> None:
 @pytest.mark.parametrize("values", [[1.0], [1.0, 2.0]])
 def test_fewer_than_three_seeds_have_no_interval(values: list[float]) -> None:
     found = estimate(values, rows_of(values, 1, 1.0))
-    assert (found.low, found.high, found.p, found.units) == (None, None, None, 30)
-    assert found.mean == np.mean(values)
-    assert found.why == f"an interval needs {SEEDS} pre-training seeds"
+    assert (found["low"], found["high"], found["p"], found["units"]) == (None, None, None, 30)
+    assert found["value"] == np.mean(values)
+    assert found["why"] == f"an interval needs {SEEDS} pre-training seeds"
 
 
 def test_equal_values_without_units() -> None:
     assert ends(estimate([2.0] * 3))[:2] == (2.0, 2.0)
     assert ends(estimate([2.0] * 3))[2] < 1e-100
-    assert estimate([0.0] * 3).p == 1.0
+    assert estimate([0.0] * 3)["p"] == 1.0
 
 
 def test_what_is_not_a_number_has_no_interval() -> None:
     """A measure may return NaN, and the only unit that has counts may be the one that is left out."""
     lost = estimate([1.0, float("nan"), 2.0])
-    assert (np.isnan(lost.mean), lost.low, lost.p, lost.why) == (True, None, None, "a value is NaN")
+    assert (np.isnan(lost["value"]), lost["low"], lost["p"], lost["why"]) == (True, None, None, "a value is NaN")
     alone = np.array([[5, 2], [0, 0]])
-    assert estimate([2.5] * 3, influences("mean", [alone] * 3)).why == "without one unit a value is NaN"
-    assert estimate([2.5] * 3, influences("percent", [alone[:1]] * 3)).why == "the test set has one unit"
+    assert estimate([2.5] * 3, influences("mean", [alone] * 3))["why"] == "without one unit a value is NaN"
+    assert estimate([2.5] * 3, influences("percent", [alone[:1]] * 3))["why"] == "the test set has one unit"
 
 
 # many tests, and shares
@@ -209,7 +208,7 @@ def test_the_shared_variance_is_that_of_the_simulation() -> None:
     for _ in range(300):
         counts = studies.study(rng, studies.ACCURACY, "normal", 0.0, 3)[:3]
         values.append([value_of("percent", one) for one in counts])
-        found.append((estimate(values[-1], influences("percent", counts)).documents or 0) ** 2)
+        found.append(variances(influences("percent", counts))[0])
     truth = np.cov(np.array(values).T)[np.triu_indices(3, 1)].mean()
     assert np.mean(found) == pytest.approx(truth, rel=0.2)
     assert np.mean(found) < 0.9 * np.mean(values, axis=1).var(ddof=1)

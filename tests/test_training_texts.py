@@ -143,7 +143,7 @@ def test_inserted_and_deleted_words_are_not_labelled(spec: str, last: bool) -> N
         tags = batch.layers["upos"]
         assert isinstance(tags, Words)
         names = [tags.values[int(tags.codes[word])].as_py() for word in order.index[kept]]
-        made = task.examples(batch, languages, classes).derived
+        made = task.examples(task.rows(batch, languages), classes).derived
         assert made.at.tolist() == at.tolist()
         assert [classes[label] for label in made.gold[:, 0].tolist()] == names
 

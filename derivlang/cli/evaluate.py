@@ -22,11 +22,12 @@ def _run(asked: Evaluate) -> None:
     with Bar():
         for step, evaluated, _ in asked.each():
             from derivlang.evaluation.lines import lines, short_lines
+            from derivlang.evaluation.results import entries_of
 
             target = evaluated.record["signature"].get("target")
             if as_json():
                 entries = {
-                    label: {**evaluated.entry(label), "scores": _plain(evaluated.scores, label)}
+                    label: {**entries_of(evaluated.record)[label], "scores": _plain(evaluated.scores, label)}
                     for label in evaluated.columns
                 }
                 place = {"target": target} if target else {}

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,15 +53,22 @@ _UNSUITED = {  # why a regime does not suit a target's own set
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class FinetuneCell:
-    """A fine-tuning of a run. sets: of the task."""
+    """A fine-tuning of a run. sets: of the task.
+
+    While it is made it has, of each epoch, the counts and the score on the derived dev set; and the best epoch there,
+    from 1, with its counts on the test set.
+    """
 
     trained: PretrainedRun
     task: Task
     regime: Regime
     seed: int
     sets: Sets
+    on_dev: list[Counts] = field(default_factory=list)
+    dev_scores: list[float] = field(default_factory=list)
+    oracle: tuple[int, Counts] | None = None
 
     @property
     def path(self) -> Path:
@@ -120,8 +127,7 @@ class FinetuneCell:
 
         others: cells of other targets, which this fine-tuning serves, too: it sees the same.
         """
-        task = self.task
-        tested = [_Tested(cell) for cell in (self, *others)]
+        task, headline, tested = self.task, self.task.headline(), (self, *others)
 
         def make() -> TaskModel:
             return TaskModel(task, self.trained.encoder(device), len(self.sets.test.classes))
@@ -130,71 +136,59 @@ class FinetuneCell:
             for one in tested:
                 one.add_epoch(model)
             if self.language == DERIVED:
-                return tested[0].dev_scores[-1]
-            counts, _ = tested[0].counted(model, "dev", SOURCE)
-            return task.headline().value(counts[task.headline().name])
+                return self.dev_scores[-1]
+            return headline.value(self.counted(model, "dev", SOURCE)[0][headline.name])
 
         together = 2 if self.regime == "cs" else 1
         model, facts = fine_tune(make, self.train, self.language, task.settings, self.seed, dev_score, together)
         for one in tested:
             one.write(model, facts)
 
-
-class _Tested:
-    """The scores of a cell while its model is fine-tuned. dev_scores: of each epoch, on the derived dev set."""
-
-    def __init__(self, cell: FinetuneCell):
-        self._cell, self._sets = cell, cell.sets
-        self._on_dev: list[Counts] = []  # of each epoch, on the derived dev set
-        self._oracle: tuple[int, Counts] | None = None  # the best epoch there, from 1, and its counts on the test set
-        self.dev_scores: list[float] = []
-
     def counted(self, model: TaskModel, split: Literal["dev", "test"], number: int) -> tuple[Counts, Int64]:
         """Return the counts of the task on a split in a language, and the predictions. model: of any target."""
-        task, examples = self._cell.task, getattr(self._sets.of(number), split)
+        task, examples = self.task, getattr(self.sets.of(number), split)
         instances = examples.side(number)
-        predicted = predict(model, instances, number, self._cell.trained.reader(model.encoder))
+        predicted = predict(model, instances, number, self.trained.reader(model.encoder))
         labels = (task.labels(instances, values, examples.classes) for values in (instances.gold, predicted))
         return task.score(*labels), predicted
 
     def add_epoch(self, model: TaskModel) -> None:
         """Score the derived dev set after an epoch; a target's own set may have none."""
-        if not self._sets.dev.n_rows:
+        if not self.sets.dev.n_rows:
             return
-        task, (counts, _) = self._cell.task, self.counted(model, "dev", DERIVED)
-        self._on_dev.append(counts)
-        self.dev_scores.append(task.headline().value(counts[task.headline().name]))
+        headline, (counts, _) = self.task.headline(), self.counted(model, "dev", DERIVED)
+        self.on_dev.append(counts)
+        self.dev_scores.append(headline.value(counts[headline.name]))
         is_best = self.dev_scores[-1] > max(self.dev_scores[:-1], default=-math.inf)
-        if is_best and self._cell.regime == "zs" and task.settings.epochs > 1:
-            self._oracle = len(self.dev_scores), self.counted(model, "test", DERIVED)[0]
+        if is_best and self.regime == "zs" and self.task.settings.epochs > 1:
+            self.oracle = len(self.dev_scores), self.counted(model, "test", DERIVED)[0]
 
     def write(self, model: TaskModel, facts: Mapping[str, Any]) -> None:
         """Score the test sets by the model of the chosen epoch, and write the files. facts: of the fine-tuning."""
-        cell, sets, task = self._cell, self._sets, self._cell.task
-        told: dict[str, Any] = {"key": cell.key, "words": sets.words, "derivlang": __version__}
-        told |= {"regime": cell.regime, "seed": cell.seed, "settings": task.settings.record(), **facts}
-        numbers = (DERIVED, SOURCE) if cell.regime == "zs" else (DERIVED,)
+        sets, task = self.sets, self.task
+        told: dict[str, Any] = {"key": self.key, "words": sets.words, "derivlang": __version__}
+        told |= {"regime": self.regime, "seed": self.seed, "settings": task.settings.record(), **facts}
+        numbers = (DERIVED, SOURCE) if self.regime == "zs" else (DERIVED,)
         on_test = {number: self.counted(model, "test", number) for number in numbers}
-        rows = sets.scores("test", on_test[DERIVED][0], cell.regime, cell.seed)
-        if self._on_dev:
-            rows += sets.scores("dev", self._on_dev[facts["epoch"] - 1], cell.regime, cell.seed)
+        rows = sets.scores("test", on_test[DERIVED][0], self.regime, self.seed)
+        if self.on_dev:
+            rows += sets.scores("dev", self.on_dev[facts["epoch"] - 1], self.regime, self.seed)
         if SOURCE in on_test:
-            rows += sets.of(SOURCE).scores("test", on_test[SOURCE][0], "source", cell.seed)
-        if self._oracle:
-            told["oracle_epoch"], counts = self._oracle
-            rows += sets.scores("test", counts, "oracle", cell.seed)
-        if sets.told is not None:
+            rows += sets.of(SOURCE).scores("test", on_test[SOURCE][0], "source", self.seed)
+        if self.oracle:
+            told["oracle_epoch"], counts = self.oracle
+            rows += sets.scores("test", counts, "oracle", self.seed)
+        if sets.told:
             gold: list[Any] = []
             predicted: list[Any] = []
             people = {}
             for number, (_, values) in on_test.items():
                 own = sets.of(number)
-                assert own.told is not None
-                people[number], side = own.told, own.test.side(number)
+                people[number], side = own.told[number], own.test.side(number)
                 for labels, some in ((gold, side.gold), (predicted, values)):
-                    labels += task.told(own.told.words[number], side, some, sets.test.classes)
-            told["predictions"] = write_predictions(cell.predictions, told, people, gold, predicted)
-        write_part(cell.path, told, task.label, task.columns, rows)
+                    labels += task.told(people[number][0], side, some, sets.test.classes)
+            told["predictions"] = write_predictions(self.predictions, told, people, gold, predicted)
+        write_part(self.path, told, task.label, task.columns, rows)
 
 
 def finetuned(
@@ -229,7 +223,7 @@ def finetuned(
         settings,
         [*(cell.path for cell in finished), _chance(task, sets, trained)],
         [cell.predictions for cell in finished if cell.has_predictions()],
-        sets.told_of_test,
+        sets.numbers,
     )
 
 
@@ -328,7 +322,7 @@ def _settings(task: Task, own: Task | None, sources: Sequence[Source], sets: Set
     return {
         "source": "+".join(map(short_name, names)),
         **({"data": digest([digest_of(corpus) for corpus in by_path])} if by_path else {}),
-        **({"word": task.told_word} if task.word else {}),
+        **({"word": "last" if task.last else task.word} if task.word else {}),
         **{name: value for name, value in task.settings.record().items() if not name.endswith("_examples")},
         **{name: getattr(sets if name == "test" else sets.of(SOURCE), name).n_rows for name in SPLITS},
         **({"own_train": sets.train.n_rows} if own is not None else {}),

@@ -68,7 +68,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
     weights = hash_of_weights(folder)
     identity = [weights, tokenizer.fingerprint, pipeline.stored, request.source]
     contents = [pipeline.fingerprint(), *_fitted_on(pipeline, request)]
-    fingerprint = _digest([*identity, *contents])
+    fingerprint = sha256("|".join([*identity, *contents]).encode()).hexdigest()[:16]
 
     def write(fresh: Path) -> dict[str, Any]:
         source = Source.open(pipeline, request, parser=parser, trees=False)
@@ -98,10 +98,6 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
         "fingerprint": fingerprint,
     }
     CHECKPOINT_RUNS.make(out, wanted, write)
-
-
-def _digest(parts: list[str]) -> str:
-    return sha256("|".join(parts).encode()).hexdigest()[:16]
 
 
 def _fitted_on(pipeline: Pipeline, request: SourceRequest) -> list[str]:

@@ -50,7 +50,10 @@ def _with_seen_regimes(
     warn: called with what was left out. Raise UsageError if no regime is left.
     """
     unseen = [regime for regime in options.regimes if regime != "sup"]
-    if trained.has_seen_source or not unseen or not any(isinstance(task, Task) for task in options.tasks):
+    facts = trained.facts
+    # Weights that it began from may have seen the source.
+    has_seen_source = (facts.get("settings") or {}).get("languages") != "derived" or facts.get("init")
+    if has_seen_source or not unseen or not any(isinstance(task, Task) for task in options.tasks):
         return options
     why = f"{trained.folder} was trained only on the derived language (--languages derived)"
     if len(unseen) == len(options.regimes):
@@ -102,13 +105,13 @@ def _fitting(task: Task, trained: PretrainedRun) -> Task:
 
 def why_not_measured(name: str, measure: Measure, trained: PretrainedRun) -> str:
     """Return why a measure has to be left out for this model, "" if it suits it."""
-    if measure.needs_head and not trained.has_lm_head:
+    if "head" in measure.needs and not trained.has_lm_head:
         return f"the model has no language-model head, so there is no {name}"
-    if measure.needs_causal and not (trained.causal and trained.has_lm_head):
+    if "causal" in measure.needs and not (trained.causal and trained.has_lm_head):
         return f"{name} needs a causal language model, so there is none of this {trained.config.model_type}"
-    if measure.needs_training_text and (why := _unread_text(trained.facts)):
+    if "training text" in measure.needs and (why := _unread_text(trained.facts)):
         return f"{name} needs the text that both languages were trained on, but {why}"
-    if measure.needs_twin and not trained.languages.are_mapped:
+    if "twin" in measure.needs and not trained.languages.are_mapped:
         return f"{name} needs a tokenizer with a twin, so there is none of these languages"
     return ""
 

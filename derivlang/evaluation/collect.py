@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,25 +73,21 @@ def scores(*places: Path | str, warn: Callable[[str], None] = warn) -> DataFrame
         raise UsageError("there are no runs to report", where="RUNS", fix="give run folders", id="no-runs")
     frames = [read_scores(path) for path in files]
     if runs:
-        frames.append(_Collection.of(runs.values(), warn).frame())
+        frames.append(_Collection(runs.values(), warn).frame())
     whole = pd.concat(frames, ignore_index=True)
     whole.attrs = {name: dict(ChainMap(*(one.attrs[name] for one in frames))) for name in ATTRIBUTES}
     return whole
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Collection:
-    """Rows of runs, and what rows cannot say."""
+    """Rows of runs, or losses of their training, and what rows cannot say. columns: of losses."""
 
-    rows: list[pa.Table] = field(default_factory=list)
-    losses: list[pa.Table] = field(default_factory=list)  # of the training
-    columns: dict[str, dict[str, Any]] = field(default_factory=dict)  # of losses
-    attributes: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in ATTRIBUTES})
-    without_model: list[Path] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, runs: Iterable[Path], warn: Callable[[str], None]) -> _Collection:
-        collection = cls()
+    def __init__(self, runs: Iterable[Path], warn: Callable[[str], None]):
+        self.rows: list[pa.Table] = []
+        self.losses: list[pa.Table] = []
+        self.columns: dict[str, dict[str, Any]] = {}
+        self.attributes: dict[str, dict[str, Any]] = {name: {} for name in ATTRIBUTES}
+        self.without_model: list[Path] = []
         plans: dict[Path, StudyPlan | None] = {}
         for run in runs:
             above = place_of(run).parent.parent  # the folder that may be the study's: OUT of OUT/runs/CELL
@@ -106,10 +101,9 @@ class _Collection:
                         fix="write separate reports, or name them in [study]",
                         id="run",
                     )
-            collection._add(run, plans[above])
-        if collection.without_model:
-            warn(f"{MODEL}/ is missing in {first_names(collection.without_model)}; {MODEL_AGAIN}")
-        return collection
+            self._add(run, plans[above])
+        if self.without_model:
+            warn(f"{MODEL}/ is missing in {first_names(self.without_model)}; {MODEL_AGAIN}")
 
     def frame(self) -> DataFrame:
         """Return the rows of scores, or of losses if there are none, with all columns that a table of scores has."""
@@ -124,14 +118,14 @@ class _Collection:
         check_files(folder, facts, missing=False)
         if lacks_model(folder, facts) and has_last_checkpoint(folder, facts):
             self.without_model.append(folder)
-        cell = plan.cell_of(folder) if plan else None
-        study, run, levels = (plan.name, *cell) if plan and cell else ("", str(folder), {})
-        if facts.get("factors") and levels_of(facts["factors"]) != levels and cell:
-            raise StoreError(f"has other factors than {STUDY} of its study", where=str(folder), fix=_RERUN, id="run")
-        if plan and cell:
+        study, run, levels = "", str(folder), levels_of(facts.get("factors") or {})
+        if plan and (cell := place_of(folder)) in plan.cells:
+            if levels and levels != plan.cells[cell]:
+                raise StoreError(
+                    f"has other factors than {STUDY} of its study", where=str(folder), fix=_RERUN, id="run"
+                )
+            study, run, levels = plan.name, cell.name, dict(plan.cells[cell])
             self.attributes["studies"].setdefault(study, plan.record())
-        else:
-            levels = levels_of(facts.get("factors") or {})
         of_run = {"study": study, "run": run, "fingerprint": facts["fingerprint"], "seed": facts["seed"]}
         if losses := (facts.get("result") or {}).get("parts"):
             losses = {"loss": facts["result"]["loss"], **losses}

@@ -48,10 +48,6 @@ class Column:
         """Return the score of all units together. counts: int64[U, k], as its formula takes them."""
         return value_of(self.formula, counts)
 
-    def within(self, low: float, high: float) -> tuple[float, float]:
-        """Return the ends of an interval of a score; for a share in percent they are cut at 0 and 100."""
-        return (max(low, 0.0), min(high, 100.0)) if self.unit == PERCENT else (low, high)
-
     def record(self) -> dict[str, Any]:
         """Return it as JSON, for the metadata of a table."""
         return {field.name: getattr(self, field.name) for field in fields(Column)}

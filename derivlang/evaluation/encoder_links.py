@@ -22,7 +22,7 @@ from derivlang.align.bitext import Bitext, WordLists
 from derivlang.align.lexical import Floats
 from derivlang.align.links import Links
 from derivlang.align.similarity import METHODS, cosine, usual_layer
-from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of, owners, positions
+from derivlang.core.arrays import Int64, expand_ranges, lengths_of, offsets_of, owners, positions
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import warn
 from derivlang.evaluation.examples import framed
@@ -126,33 +126,9 @@ class LinkEncoder:
     def _sides(self, bitext: Bitext, warn: Callable[[str], None]) -> tuple[_Side, _Side]:
         with stage("dividing words into sub-words", None):
             return (
-                self._side("source", bitext.source, warn),
-                self._side("target", bitext.target, warn),
+                _Side(self, "source", bitext.source, warn),
+                _Side(self, "target", bitext.target, warn),
             )
-
-    def _side(self, name: str, words: WordLists, warn: Callable[[str], None]) -> _Side:
-        language, offsets = {"source": SOURCE, "target": DERIVED}[name], words.offsets
-        encoded = self.languages.readers[language].tokenizer.encode(words.types, words.codes, offsets)
-        # The last sub-word of each word, counted from 1 in its sentence: words of 2 and 3 sub-words have 2 and 5.
-        ends = encoded.offsets[1:] - encoded.offsets[offsets[:-1]][owners(offsets)]
-        inside_row = ends <= self.longest - 2
-        sizes = np.where(inside_row, lengths_of(encoded.offsets), 0)
-        ids = encoded.ids[np.repeat(inside_row, lengths_of(encoded.offsets))]
-        n_cut = len(np.unique(owners(offsets)[~inside_row]))
-        if told := unknown_warning(self.languages.unknown_percent(ids), f"the {name}", "the tokenizer of the encoder"):
-            warn(told)
-        if n_cut:
-            warn(
-                f"{n_cut:,} sentences of the {name} are longer than the {self.longest:,} sub-words of the model's "
-                "rows; the words behind have no links"
-            )
-        linkable = sizes > 0
-        within = offsets_of(sizes)[offsets]
-        whole, row_offsets = framed(ids, within, self.model.special_ids)
-        of_word = np.full(len(whole), -1, np.int64)
-        of_word[expand_ranges(row_offsets[:-1] + 1, lengths_of(within))] = owners(offsets_of(sizes[linkable]))
-        rows = StateRows(whole, np.full(len(whole), language, np.int32), row_offsets, (of_word,))
-        return _Side(rows, positions(offsets)[linkable], offsets_of(linkable)[offsets], n_cut)
 
     def _states(self, side: _Side, begin: int, end: int) -> list[list[Floats]]:
         """Return by layer the states of the words of each of some sentences, [W, D]."""
@@ -167,7 +143,6 @@ class LinkEncoder:
         return [np.split(states.cpu().numpy(), at) for states in layers]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Side:
     """One side of a bitext as the encoder reads it.
 
@@ -175,7 +150,28 @@ class _Side:
     of each word in its sentence. offsets: int64[S + 1], these words of each sentence. n_cut: sentences that do not fit.
     """
 
-    rows: StateRows
-    places: Int32
-    offsets: Int64
-    n_cut: int
+    def __init__(self, encoder: LinkEncoder, name: str, words: WordLists, warn: Callable[[str], None]):
+        language, offsets = {"source": SOURCE, "target": DERIVED}[name], words.offsets
+        encoded = encoder.languages.readers[language].tokenizer.encode(words.types, words.codes, offsets)
+        # The last sub-word of each word, counted from 1 in its sentence: words of 2 and 3 sub-words have 2 and 5.
+        ends = encoded.offsets[1:] - encoded.offsets[offsets[:-1]][owners(offsets)]
+        inside_row = ends <= encoder.longest - 2
+        sizes = np.where(inside_row, lengths_of(encoded.offsets), 0)
+        ids = encoded.ids[np.repeat(inside_row, lengths_of(encoded.offsets))]
+        self.n_cut = len(np.unique(owners(offsets)[~inside_row]))
+        if told := unknown_warning(
+            encoder.languages.unknown_percent(ids), f"the {name}", "the tokenizer of the encoder"
+        ):
+            warn(told)
+        if self.n_cut:
+            warn(
+                f"{self.n_cut:,} sentences of the {name} are longer than the {encoder.longest:,} sub-words of the "
+                "model's rows; the words behind have no links"
+            )
+        linkable = sizes > 0
+        within = offsets_of(sizes)[offsets]
+        whole, row_offsets = framed(ids, within, encoder.model.special_ids)
+        of_word = np.full(len(whole), -1, np.int64)
+        of_word[expand_ranges(row_offsets[:-1] + 1, lengths_of(within))] = owners(offsets_of(sizes[linkable]))
+        self.rows = StateRows(whole, np.full(len(whole), language, np.int32), row_offsets, (of_word,))
+        self.places, self.offsets = positions(offsets)[linkable], offsets_of(linkable)[offsets]

@@ -35,6 +35,7 @@ from derivlang.evaluation.tasks.base import NamedTask, Task, UntunedTask
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
 from derivlang.store.folders import sweep
+from derivlang.training.data_folder import LANGUAGES
 from derivlang.training.devices import device_of, use_threads
 
 
@@ -48,10 +49,6 @@ class Evaluated:
     record: dict[str, Any]
     scores: pa.Table
     columns: dict[str, list[dict[str, Any]]]
-
-    def entry(self, label: str) -> dict[str, Any]:
-        """Return what the record has of a task or measure."""
-        return results.entries_of(self.record)[label]
 
 
 def evaluations(
@@ -118,8 +115,9 @@ def measured(run: OpenedRun, warn: Callable[[str], None]) -> Iterator[tuple[str,
         return
     model = trained.language_model(run.device)
     source = short_name(str(trained.facts["source"]))
+    folder = trained.folder / LANGUAGES / trained.target if trained.target else trained.folder
     of_text = source, lambda: text.heldout, options.pairs, options.sentences
-    sets = MeasureSets(trained.pair_folder, trained.languages, *of_text, trained.cells, lambda: text.training)
+    sets = MeasureSets(folder, trained.languages, *of_text, trained.cells, lambda: text.training)
     for name in options.measures:
         measure = measure_of(name, trained.target_name)
         label = label_of(name)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -61,13 +61,13 @@ def framed(ids: Int32, offsets: Int64, special_ids: SpecialIds, n_sides: int = 1
     return out, ends
 
 
-def padded(ids: Int32, offsets: Int64, rows: Int64) -> tuple[Int64, Bool]:
-    """Return (ids int64[B, T], mask bool[B, T]) of rows of ids [M] at offsets [R + 1]; 0 after the end of a row.
+def padded(ids: Ints, offsets: Int64, rows: Int64, fill: int = 0) -> tuple[Int64, Bool]:
+    """Return (ids int64[B, T], mask bool[B, T]) of rows of ids [M] at offsets [R + 1]; `fill` after the end of a row.
 
     A model gets its own id for padding (`training/encoder.py`).
     """
     lengths = lengths_of(offsets)[rows]
-    out = np.zeros((len(rows), int(lengths.max(initial=1))), np.int64)
+    out = np.full((len(rows), int(lengths.max(initial=1))), fill, np.int64)
     mask = np.arange(out.shape[1]) < lengths[:, None]
     out[mask] = ids[take_rows(offsets, rows)[0]]
     return out, mask
@@ -90,14 +90,17 @@ def by_length(lengths: Int64, tokens: int) -> Iterator[Int64]:
         start = stop
 
 
+NO_TEXTS = pa.nulls(0, pa.string())  # `pa.array` would load pandas
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Instances:
     """R rows of one language. ids: int32[M], with special ids; offsets: int64[R + 1].
 
     at: int64[G], position of each label in its row; gold: int64[G, k], classes or positions, negative for a label that
     was cut off and that no prediction equals; label_offsets: int64[R + 1]. words: int32[M], at least 0 where a label
-    may name the position, -1 elsewhere; None if labels name none. texts: Arrow strings that `words` numbers, or None.
-    languages: int64[M], the number of the language of each position, in mixed rows; None: the rows' language.
+    may name the position, -1 elsewhere. languages: int64[M], the number of the language of each position, in mixed
+    rows; None: the rows' language. texts: Arrow strings that `words` numbers, if labels need them.
     """
 
     ids: Int32
@@ -105,9 +108,9 @@ class Instances:
     at: Int64
     gold: Int64
     label_offsets: Int64
-    words: Int32 | None = None
+    words: Int32
     languages: Int64 | None = None
-    texts: pa.Array | None = None
+    texts: pa.Array = field(default_factory=lambda: NO_TEXTS)
 
     @property
     def n_rows(self) -> int:
@@ -116,10 +119,6 @@ class Instances:
     @property
     def lengths(self) -> Int64:
         return lengths_of(self.offsets)
-
-    def equals(self, other: Instances) -> bool:
-        """Return whether the rows and labels of both are the same."""
-        return all(np.array_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(Instances))
 
     def by_row(self, labels: list[Any]) -> list[list[Any]]:
         """Return one list per row of a list of G labels."""
@@ -135,19 +134,17 @@ class Instances:
             self.at[marked],
             self.gold[marked],
             label_offsets,
-            None if self.words is None else self.words[flat],
+            self.words[flat],
             None if self.languages is None else self.languages[flat],
             self.texts,
         )
 
     @classmethod
     def joined(cls, parts: list[Self]) -> Instances:
-        texts = [part.texts for part in parts if part.texts is not None]
-        first = offsets_of(np.array([len(some) for some in texts] or [0] * len(parts), np.int64))
+        first = offsets_of(np.array([len(part.texts) for part in parts], np.int64))
         words = [
             np.where(part.words < 0, -1, part.words + n).astype(np.int32)
             for part, n in zip(parts, first.tolist(), strict=False)
-            if part.words is not None
         ]
         languages = [part.languages for part in parts if part.languages is not None]
         return Instances(
@@ -156,9 +153,9 @@ class Instances:
             np.concatenate([part.at for part in parts]),
             np.concatenate([part.gold for part in parts]),
             offsets_of(np.concatenate([lengths_of(part.label_offsets) for part in parts])),
-            np.concatenate(words) if words else None,
+            np.concatenate(words),
             np.concatenate(languages) if languages else None,
-            pa.concat_arrays(texts) if texts else None,
+            pa.concat_arrays([part.texts for part in parts]),
         )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,37 +29,27 @@ from derivlang.training.model import freeze
 _POOL = 32  # number of batches whose rows are sorted by length together
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class LabelBatch:
-    """B padded rows of T with G labels, on a device.
+    """B rows of T with G labels, padded to the longest, on a device.
 
-    ids: int64[B, T]; mask: bool[B, T]; row, column: int64[G], the places of labels; gold: int64[G, k]. words: int32[B,
-    T], at least 0 where a label may name the position; None if labels name none. languages: int64[B, T], of each
-    position, in mixed rows; None: one for all.
+    ids: int64[B, T]; mask: bool[B, T]; row, column: int64[G], the places of labels; gold: int64[G, k]. words: int64[B,
+    T], at least 0 where a label may name the position. languages: int64[B, T], of each position, in mixed rows; None:
+    one for all.
     """
 
-    ids: torch.Tensor
-    mask: torch.Tensor
-    row: torch.Tensor
-    column: torch.Tensor
-    gold: torch.Tensor
-    words: torch.Tensor | None = None
-    languages: torch.Tensor | None = None
-
-    @classmethod
-    def of(cls, instances: Instances, rows: Int64, device: torch.device) -> LabelBatch:
-        """Return some rows int64[B] of the instances, padded to the longest."""
+    def __init__(self, instances: Instances, rows: Int64, device: torch.device):
         some = instances.take(rows)
-        ids, mask = padded(some.ids, some.offsets, np.arange(len(rows)))
+        ids, mask = padded(instances.ids, instances.offsets, rows)
+        words, _ = padded(instances.words, instances.offsets, rows, -1)
         arrays = {"ids": ids, "mask": mask, "row": owners(some.label_offsets).astype(np.int64)}
-        arrays |= {"column": some.at, "gold": some.gold}
-        if some.words is not None:
-            arrays["words"] = np.full(ids.shape, -1, np.int32)
-            arrays["words"][mask] = some.words
-        if some.languages is not None:
-            arrays["languages"] = np.zeros_like(ids)
-            arrays["languages"][mask] = some.languages
-        return cls(**arrays_to_device(arrays, device))
+        arrays |= {"column": some.at, "gold": some.gold, "words": words}
+        if instances.languages is not None:
+            arrays["languages"], _ = padded(instances.languages, instances.offsets, rows)
+        there = arrays_to_device(arrays, device)
+        self.ids, self.mask, self.row, self.column, self.gold = (
+            there[name] for name in ("ids", "mask", "row", "column", "gold")
+        )
+        self.words, self.languages = there["words"], there.get("languages")
 
 
 class TaskModel(torch.nn.Module):
@@ -121,7 +110,7 @@ def fine_tune(
             model.train(True)
             losses = []
             for rows in batches(train, settings.batch_size, seed, epoch, together):
-                batch = LabelBatch.of(train, rows, model.encoder.device)
+                batch = LabelBatch(train, rows, model.encoder.device)
                 if len(batch.gold):
                     loss = model.task.loss(model(batch, language), batch.gold)
                     optimiser.zero_grad(set_to_none=True)
@@ -172,7 +161,7 @@ def predict(model: TaskModel, instances: Instances, language: int, encoder: Enco
     out = np.zeros_like(instances.gold)
     with torch.inference_mode():
         for rows in by_length(instances.lengths, tokens_on(model.encoder.device)):
-            batch = LabelBatch.of(instances, rows, model.encoder.device)
+            batch = LabelBatch(instances, rows, model.encoder.device)
             if len(batch.gold):
                 counts = lengths_of(instances.label_offsets)[rows]
                 labels = model.task.decode(model(batch, language, encoder)).cpu().numpy()

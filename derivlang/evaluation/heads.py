@@ -47,7 +47,6 @@ class Pointer(nn.Module):
 
     def forward(self, states: torch.Tensor, batch: LabelBatch) -> torch.Tensor:
         """Return [G, T, 2]. states: float[B, T, d]."""
-        assert batch.words is not None
         scores: torch.Tensor = self.layer(states.float()).masked_fill((batch.words < 0)[..., None], -torch.inf)
         return scores[batch.row]
 
@@ -75,7 +74,6 @@ class Biaffine(nn.Module):
 
     def forward(self, states: torch.Tensor, batch: LabelBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return ([G, T], [G, T, C]). states: float[B, T, d]."""
-        assert batch.words is not None
         every, own = states.float(), states[batch.row, batch.column].float()
         heads = torch.einsum("gi,ij,gtj->gt", self.words(own), self.arcs, _with_one(self.heads(every))[batch.row])
         positions = torch.arange(every.shape[1], device=every.device)

@@ -40,7 +40,6 @@ _MUCH = 0.05  # share of the sentences from which on it is said that they are le
 TrainingText: TypeAlias = tuple[Sentences | None, Sentences | None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class SpokenWords:
     """The W words of S sentences in one language, in its order, also those that only this language has.
 
@@ -50,10 +49,15 @@ class SpokenWords:
         slots of the words 0 1 1 2, sub-words in the slots 3 1 0 2   ->   slots [3, 1, 0], of_subwords [0, 1, 2, 1]
     """
 
-    offsets: Int64
-    slots: Int64
-    of_subwords: Int64
-    inserted: Bool
+    def __init__(self, text: Heldout, side: LanguageSide):
+        begins = text.begins
+        number, slots = np.cumsum(begins) - 1, side.words
+        if slots is None:  # by the place of their first sub-word
+            slots = side.slots[np.sort(np.unique(number[side.slots], return_index=True)[1])]
+        place = np.zeros(int(begins.sum()), np.int64)
+        place[number[slots]] = np.arange(len(slots))
+        self.offsets, self.slots, self.of_subwords = text._offsets(slots), slots, place[number[side.slots]]
+        self.inserted = text.inserted[np.flatnonzero(begins)][number[slots]]
 
     def sums(self, values: Floats) -> Floats:
         """Return float64[W]: the sum over the sub-words of each word. values: float64[M]."""
@@ -104,17 +108,7 @@ class Heldout:
     @property
     def spoken(self) -> tuple[SpokenWords, SpokenWords]:
         """The words of both languages."""
-        return self._spoken(self.source), self._spoken(self.derived)
-
-    def _spoken(self, side: LanguageSide) -> SpokenWords:
-        number = np.cumsum(self.begins) - 1
-        slots = side.words
-        if slots is None:  # by the place of their first sub-word
-            slots = side.slots[np.sort(np.unique(number[side.slots], return_index=True)[1])]
-        place = np.zeros(int(self.begins.sum()), np.int64)
-        place[number[slots]] = np.arange(len(slots))
-        inserted = self.inserted[np.flatnonzero(self.begins)][number[slots]]
-        return SpokenWords(self._offsets(slots), slots, place[number[side.slots]], inserted)
+        return SpokenWords(self, self.source), SpokenWords(self, self.derived)
 
     def offsets_in(self, side: LanguageSide) -> Int64:
         """Return int64[S + 1]: the sub-word offsets of the sentences in a language."""

@@ -129,7 +129,11 @@ _OF_TEST = {  # numbers of the record, in words
 def _lines(label: str, means: Sequence[_Mean], entry: Mapping[str, Any], signature: Mapping[str, Any]) -> Iterator[str]:
     told = (f"{n:,} {_OF_TEST.get(name, name.replace('_', ' '))}" for name, n in (entry.get("test") or {}).items())
     of_test = f"; the test set has {', '.join(told)}" if entry.get("test") else ""
-    yield f"{label}: {', '.join(_settings(entry['settings']))}{of_test}".rstrip()
+    settings = (
+        f"{name.replace('_', ' ')} {f'{value:,}' if type(value) is int else value}"
+        for name, value in entry["settings"].items()
+    )
+    yield f"{label}: {', '.join(settings)}{of_test}".rstrip()
     scored = [one for one in means if one.regime != CHANCE]
     for layer in sorted({one.row["layer"] for one in scored} - {None}):
         told = (f"{one.column.shown} {one.value}{_chance(means, one)}" for one in scored if one.row["layer"] == layer)
@@ -147,7 +151,17 @@ def _lines(label: str, means: Sequence[_Mean], entry: Mapping[str, Any], signatu
     alike: dict[str, dict[str, None]] = {}  # the rest of a signature -> the scores that have it
     for one in scored:
         if one.row["set"] and not one.group:
-            rest = signature_line("", _parts(one, entry["settings"], signature))
+            row = one.row
+            parts: dict[str, list[object]] = {  # what a score depends on, besides the run and the task
+                "set": [set_told(row["set"], row["set_hash"])],
+                "split": [row["split"]],
+                "units": [counted(len(one.counts), row["unit"])] if len(one.counts) else [],
+                "word": [entry["settings"].get("word")],
+                "ft_seeds": [seeds_told(one.seeds)],
+                "step": [signature["steps"]],
+                "derivlang": [signature["derivlang"]],
+            }
+            rest = signature_line("", parts)
             alike.setdefault(rest, {})[one.column.name] = None
     for rest, metrics in alike.items():
         yield f"  {label}.{','.join(metrics)}{rest}"
@@ -184,25 +198,6 @@ def _chance(means: Iterable[_Mean], one: _Mean) -> str:
     return next((f" (chance {guesses[place].value})" for place in places if place in guesses), "")
 
 
-def _parts(one: _Mean, settings: Mapping[str, Any], signature: Mapping[str, Any]) -> dict[str, list[object]]:
-    """Return what a score depends on, besides the run and the task: the parts of its signature."""
-    row = one.row
-    return {
-        "set": [set_told(row["set"], row["set_hash"])],
-        "split": [row["split"]],
-        "units": [units_told(len(one.counts), row["unit"])],
-        "word": [settings.get("word")],
-        "ft_seeds": [seeds_told(one.seeds)],
-        "step": [signature["steps"]],
-        "derivlang": [signature["derivlang"]],
-    }
-
-
-def _settings(settings: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in settings.items():
-        yield f"{name.replace('_', ' ')} {f'{value:,}' if type(value) is int else value}"
-
-
 def _number(column: Column, value: float) -> str:
     """A value with its unit; a number of things, which has no counts, as it is."""
     whole = not column.formula and not column.over and value == round(value) if math.isfinite(value) else False
@@ -218,11 +213,6 @@ def signature_line(name: str, parts: Mapping[str, Iterable[object]]) -> str:
 def set_told(name: str, digest: str) -> str:
     """Return the name of a set with the first digits of its hash, if it has one."""
     return f"{name}#{digest[:8]}" if digest else name
-
-
-def units_told(n: int, unit: str) -> str:
-    """Return the number of units of a set, "316 documents"; "" for none."""
-    return counted(n, unit) if n else ""
 
 
 def seeds_told(seeds: Iterable[int]) -> str:

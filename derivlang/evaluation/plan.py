@@ -48,11 +48,6 @@ class StudyPlan:
     report: Mapping[str, Any]
     cells: Mapping[Path, Mapping[str, str]]
 
-    def cell_of(self, run: Path) -> tuple[str, Mapping[str, str]] | None:
-        """Return the name and the levels of the cell that a run is of, or None."""
-        place = place_of(run)
-        return (place.name, self.cells[place]) if place in self.cells else None
-
     def left_out(self) -> str:
         """Return a sentence about runs in its folder that are not its cells, such as of a former level, or ""."""
         found = [path.parent for path in self.folder.glob(f"*/*/{RUN}")]

@@ -21,14 +21,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from derivlang.core.arrays import Int64, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Int64, lengths_of, offsets_of, owners, take_rows
 from derivlang.core.arrow import list_array, to_arrow
 from derivlang.core.errors import DataError
 from derivlang.core.layers.words import Values
@@ -62,9 +62,9 @@ class RowWords:
         """Return the words of some rows int64[R]. forms, source: of all words of the batch, in the source's order."""
         counts = np.bincount(text.segments, minlength=len(text.segment_offsets) - 1)
         segments = (rows[:, None] * text.n_sides + np.arange(text.n_sides)).ravel()
-        some = expand_ranges(offsets_of(counts)[segments], counts[segments])
+        some, offsets = take_rows(offsets_of(counts), segments)
         words = to_arrow(text.words[some])
-        return cls(forms.take(words), source.take(words), text.at[some], offsets_of(counts[segments]), text.n_sides)
+        return cls(forms.take(words), source.take(words), text.at[some], offsets, text.n_sides)
 
     @classmethod
     def joined(cls, parts: Sequence[RowWords]) -> RowWords:
@@ -104,44 +104,39 @@ class RowWords:
         return out
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ToldRows:
-    """R rows of a test set, for people. numbers: int64[R], in the split; ids: Arrow strings [R]; words: by language."""
+# The rows of a test set in a language, for people: their words, and the columns before the labels.
+ToldRows: TypeAlias = tuple[RowWords, pa.Table]
 
-    numbers: Int64
-    ids: pa.Array
-    sides: tuple[str, ...]
-    words: Mapping[int, RowWords]
 
-    @classmethod
-    def of(cls, parts: Sequence[Examples], languages: Languages) -> ToldRows:
-        """Return the rows of the examples of each batch of a split.
+def told_rows(parts: Sequence[Examples], languages: Languages) -> dict[int, ToldRows]:
+    """Return the rows of the examples of each batch of a split, by language.
 
-        Raise DataError for examples of another package that `ParallelRows.examples` did not make.
-        """
-        if any(part.origin is None for part in parts):
-            raise DataError(
-                "the words of the task's examples are not known",
-                where="--predictions",
-                fix="leave it out; a task makes its examples by ParallelRows.examples",
-                id="predictions",
-            )
-        numbers, ids, begun = [], [], 0
-        sides: tuple[str, ...] = ()
-        words: dict[int, list[RowWords]] = {SOURCE: [], DERIVED: []}
-        for rows, some in (part.origin for part in parts if part.origin):
-            batch, sides = rows.batch, rows.batch.sides
-            source, derived = batch.strings(), languages.readers[DERIVED].words(batch)
-            words[SOURCE].append(RowWords.of(rows.source, some, source, source))
-            words[DERIVED].append(RowWords.of(rows.derived, some, derived, source))
-            layers = [layer for name in _IDS if isinstance(layer := batch.layers.get(name), Values)]
-            named = [layer.values for layer in layers if not pa.types.is_nested(layer.values.type)]
-            every = named[0].cast(pa.string()) if named else pa.nulls(batch.n_records, pa.string())
-            ids.append(pc.if_else(pc.equal(every, ""), None, every).take(to_arrow(some)))
-            numbers.append(begun + some)
-            begun += batch.n_records
-        by_language = {number: RowWords.joined(some) for number, some in words.items()}
-        return cls(np.concatenate(numbers), pa.concat_arrays(ids), sides, by_language)
+    Raise DataError for examples of another package that `ParallelRows.examples` did not make.
+    """
+    if any(part.origin is None for part in parts):
+        raise DataError(
+            "the words of the task's examples are not known",
+            where="--predictions",
+            fix="leave it out; a task makes its examples by ParallelRows.examples",
+            id="predictions",
+        )
+    numbers, ids, begun = [], [], 0
+    sides: tuple[str, ...] = ()
+    words: dict[int, list[RowWords]] = {SOURCE: [], DERIVED: []}
+    for rows, some in (part.origin for part in parts if part.origin):
+        batch, sides = rows.batch, rows.batch.sides
+        source, derived = batch.strings(), languages.readers[DERIVED].words(batch)
+        words[SOURCE].append(RowWords.of(rows.source, some, source, source))
+        words[DERIVED].append(RowWords.of(rows.derived, some, derived, source))
+        layers = [layer for name in _IDS if isinstance(layer := batch.layers.get(name), Values)]
+        named = [layer.values for layer in layers if not pa.types.is_nested(layer.values.type)]
+        every = named[0].cast(pa.string()) if named else pa.nulls(batch.n_records, pa.string())
+        ids.append(pc.if_else(pc.equal(every, ""), None, every).take(to_arrow(some)))
+        numbers.append(begun + some)
+        begun += batch.n_records
+    columns = {"row": np.concatenate(numbers), "id": pa.concat_arrays(ids)}
+    by_language = {number: RowWords.joined(some) for number, some in words.items()}
+    return {number: (one, pa.table(columns | one.columns(sides))) for number, one in by_language.items()}
 
 
 def write_predictions(
@@ -153,16 +148,13 @@ def write_predictions(
     as of `Task.told`.
     Raise DataError if the labels have no one Arrow type.
     """
-    columns: dict[str, Any] = {
-        "on": [SIDES[number] for number, one in rows.items() for _ in one.numbers],
-        "row": np.concatenate([one.numbers for one in rows.values()]),
-        "id": pa.concat_arrays([one.ids for one in rows.values()]),
-    }
-    lists = [one.words[number].columns(rows[DERIVED].sides) for number, one in rows.items()]
-    columns |= {name: pa.concat_arrays([one[name] for one in lists]) for name in lists[0]}
+    names = rows[DERIVED][1].column_names  # sets of two languages may name their sides differently
+    table = pa.concat_tables([one.rename_columns(names) for _, one in rows.values()]).combine_chunks()
+    on = [SIDES[number] for number, (_, one) in rows.items() for _ in range(one.num_rows)]
     try:
         labels = pa.array([*gold, *predicted])  # both at once: a list without a label has no type of its own
-        table = pa.table(columns | {"gold": labels[: len(gold)], "predicted": labels[len(gold) :]})
+        table = table.add_column(0, "on", pa.array(on, pa.string())).append_column("gold", labels[: len(gold)])
+        table = table.append_column("predicted", labels[len(gold) :])
     except pa.ArrowException as error:
         raise DataError(
             f"`told` of the task does not return one value per row, of one type: {error}",

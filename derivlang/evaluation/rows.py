@@ -12,7 +12,8 @@ moves with it. An inserted word has no label.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,7 @@ from derivlang.core.arrays import (
     take_rows,
 )
 from derivlang.core.batch import Batch
-from derivlang.evaluation.examples import Examples, Instances, framed
+from derivlang.evaluation.examples import NO_TEXTS, Examples, Instances, framed
 from derivlang.training.languages import DERIVED, SOURCE, Languages, LanguageSide
 
 
@@ -56,47 +57,46 @@ class LanguageRows:
         """int64[R + 1]: the offsets of rows."""
         return self.segment_offsets[:: self.n_sides]
 
-    @property
-    def n_rows(self) -> int:
-        return len(self.offsets) - 1
-
     @classmethod
     def mixed(cls, source: LanguageRows, derived: LanguageRows, side: int) -> LanguageRows:
         """Return rows whose segments of one side are in the derived language, the others in the source language.
 
         <s> a b </s> c </s> and <s> b' a' </s> c' </s>, side 0  ->  <s> b' a' </s> c </s>, languages 1 1 1 1 0 0
         """
-        there = (source, derived)
-        moved = np.arange(len(source.segment_offsets) - 1) % source.n_sides == side
+        there, n_sides = (source, derived), source.n_sides
+        moved = np.arange(len(source.segment_offsets) - 1) % n_sides == side
         lengths = np.where(moved, *(lengths_of(rows.segment_offsets) for rows in (derived, source)))
         offsets = offsets_of(lengths)
         begins = np.where(moved, derived.segment_offsets[:-1] + len(source.ids), source.segment_offsets[:-1])
-        words, at, segments = [], [], []
-        for rows, chosen in zip(there, (~moved, moved), strict=True):
-            some = chosen[rows.segments]
-            own = rows.segments[some]
-            first = own - own % rows.n_sides  # the first segment of the row
-            old, new = (each[own] - each[first] for each in (rows.segment_offsets, offsets))
-            words.append(rows.words[some])
-            at.append(rows.at[some] - old + new)
-            segments.append(own)
-        order = np.argsort(np.concatenate(segments), kind="stable")
+
+        def begins_of(offsets: Int64) -> Int64:
+            """Return the place of each segment in its row."""
+            return offsets[:-1] - np.repeat(offsets[:-1:n_sides], n_sides)
+
+        columns = [
+            (rows.words, rows.at - begins_of(rows.segment_offsets)[rows.segments], rows.segments) for rows in there
+        ]
+        words, at, segments = (np.concatenate(each) for each in zip(*columns, strict=True))
+        is_derived = np.arange(len(words)) >= len(source.words)
+        chosen = np.flatnonzero(moved[segments] == is_derived)
+        order = chosen[np.argsort(segments[chosen], kind="stable")]
         return cls(
             np.concatenate([rows.ids for rows in there])[expand_ranges(begins, lengths)],
             offsets,
-            np.concatenate(words)[order],
-            np.concatenate(at)[order],
-            np.concatenate(segments)[order],
-            source.n_sides,
+            words[order],
+            (at + begins_of(offsets)[segments])[order],
+            segments[order],
+            n_sides,
             np.repeat(np.where(moved, DERIVED, SOURCE), lengths),
         )
 
     def instances(
-        self, rows: Ints, at: Int64, gold: Int64, words: Int32 | None = None, texts: pa.Array | None = None
+        self, rows: Ints, at: Int64, gold: Int64, words: Int32 | None = None, texts: pa.Array = NO_TEXTS
     ) -> Instances:
         """Return the rows with G labels. rows: int64[G], ascending. gold: int64[G] or [G, k]. at, words: of them."""
-        counts = np.bincount(rows, minlength=self.n_rows)
-        return Instances(self.ids, self.offsets, at, _columns(gold), offsets_of(counts), words, self.languages, texts)
+        ends = offsets_of(np.bincount(rows, minlength=len(self.offsets) - 1))
+        words = np.full(len(self.ids), -1, np.int32) if words is None else words
+        return Instances(self.ids, self.offsets, at, _columns(gold), ends, words, self.languages, texts)
 
     def word_labels(self, gold: Int64, words: Int32 | None = None) -> Instances:
         """Return the rows with a label per word.
@@ -125,27 +125,16 @@ class LanguageRows:
         return out
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ParallelRows:
-    """The R rows of a batch in both languages.
+    """The R rows of a batch in both languages, of at most `max_length` sub-words. A word longer than its row is cut.
 
     units: int64[R * n_sides], the unit of each segment. cut: bool[R], rows that were cut. has_subwords: bool[N], the
-    source words that have sub-words.
+    source words that have sub-words. in_rows: bool[W], of the words of all rows (`in_all_rows`), whether they stand in
+    their source row.
     """
 
-    batch: Batch
-    units: Int64
-    cut: Bool
-    source: LanguageRows
-    derived: LanguageRows
-    has_subwords: Bool
-
-    @classmethod
-    def of(cls, batch: Batch, languages: Languages, max_length: int, *, last: bool = False) -> ParallelRows:
-        """Return the rows of a batch of at most `max_length` sub-words, which may be cut.
-
-        last: whether a word stands at its last sub-word. A word longer than its row is cut inside.
-        """
+    def __init__(self, batch: Batch, languages: Languages, max_length: int, *, last: bool = False):
+        """last: whether a word stands at its last sub-word."""
         both, n_sides = languages.parallel(batch), batch.records.shape[1]
         unit_offsets, units = both.offsets[batch.unit_words], batch.records.astype(np.int64).ravel()
         lengths, starts = lengths_of(unit_offsets)[units], unit_offsets[units]
@@ -171,14 +160,12 @@ class ParallelRows:
                 stand = _is_last(segment * batch.n_words + words, ~inserted[slots])
             return LanguageRows(ids, offsets, words[stand], places[stand], segment[stand], n_sides)
 
-        has_subwords = np.bincount(both.words(both.source), minlength=batch.n_words) > 0
-        cut = np.asarray((ends < starts + lengths).reshape(-1, n_sides).any(axis=1))
-        return cls(batch, units, cut, rows(both.source), rows(both.derived), has_subwords)
-
-    @property
-    def n_words(self) -> int:
-        """The number of words of all rows (`in_all_rows`)."""
-        return int(lengths_of(self.batch.unit_words)[self.units].sum())
+        self.batch, self.units = batch, units
+        self.cut = np.asarray((ends < starts + lengths).reshape(-1, n_sides).any(axis=1))
+        self.source, self.derived = rows(both.source), rows(both.derived)
+        self.has_subwords = np.bincount(both.words(both.source), minlength=batch.n_words) > 0
+        self.in_rows = np.zeros(int(lengths_of(batch.unit_words)[units].sum()), bool)
+        self.in_rows[self.in_all_rows(self.source.segments, self.source.words)] = True
 
     def in_all_rows(self, segments: Int64, words: Int64) -> Int64:
         """Return words of the batch, in these segments, as words of all rows, one row after the other.
@@ -194,8 +181,9 @@ class ParallelRows:
 
         source: rows whose first side is derived; derived: rows whose second side is.
         """
-        first, second = (LanguageRows.mixed(self.source, self.derived, side) for side in (0, 1))
-        return replace(self, source=first, derived=second)
+        mixed = copy(self)
+        mixed.source, mixed.derived = (LanguageRows.mixed(self.source, self.derived, side) for side in (0, 1))
+        return mixed
 
     def examples(
         self, instances: Callable[[LanguageRows], Instances], classes: tuple[str, ...], n_labels: int | None = None

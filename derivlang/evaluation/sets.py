@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, UInt64
+from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import counted, warn
 from derivlang.engine.batches import Source
 from derivlang.evaluation.examples import Examples, Instances, by_unit, numbered, unit_of, with_documents
 from derivlang.evaluation.finetune_settings import SPLITS
-from derivlang.evaluation.predictions import ToldRows
+from derivlang.evaluation.predictions import ToldRows, told_rows
 from derivlang.evaluation.scores import Score, ScoredSet, set_hash
 from derivlang.evaluation.set_names import short_name
 from derivlang.evaluation.tasks.base import NamedTask, PairTask, Task
@@ -29,23 +29,23 @@ _MANY_LOST = 0.05  # of the labels of a split: what a score of the others no lon
 class Sets:
     """The examples of a task's three splits.
 
-    key: digest of everything that they are made from. in_train: number of rows of test with the words of a row of
-    train; in_whole_train: of a row of the whole split; train may be a part of it. scored: of test and dev, the set
-    and the unit of each row, int64[S] or None if every row is one (`examples.py`). words: how the text was split into
-    words (`Corpus.word_rule`). mixed: the mixed pairs of train, two neighbouring rows each; told: the rows of test, for
-    people; None if not asked for. ours: the sets of the source, if the target has sets of its own; None: these.
+    key: digest of everything that they are made from. numbers: of the rows and labels of test, for the record;
+    `in_train` are rows with the words of a row of train, `in_whole_train` of a row of the whole split, of which train
+    may be a part. scored: of test and dev, the set and the unit of each row, int64[S] or None if every row is one
+    (`examples.py`). words: how the text was split into words (`Corpus.word_rule`). mixed: the mixed pairs of train,
+    two neighbouring rows each, or None; told: the rows of test for people, by language, if asked for. ours: the sets of
+    the source, if the target has sets of its own; None: these.
     """
 
     train: Examples
     dev: Examples
     test: Examples
     key: str
-    in_train: int
-    in_whole_train: int
+    numbers: Mapping[str, int]
     scored: Mapping[str, tuple[ScoredSet, Int64 | None]]
     words: str
     mixed: Instances | None = None
-    told: ToldRows | None = None
+    told: Mapping[int, ToldRows] = field(default_factory=dict)
     ours: Sets | None = None
 
     def of(self, language: int) -> Sets:
@@ -66,21 +66,9 @@ class Sets:
     def learns_as(self, other: Sets) -> bool:
         """Return whether the source has the same training and dev sets in both, so that one fine-tuning is enough."""
         ours, theirs = (sets.of(SOURCE) for sets in (self, other))
-        sides = ((sets.train.source, sets.dev.source) for sets in (ours, theirs))
-        return ours.train.classes == theirs.train.classes and all(a.equals(b) for a, b in zip(*sides, strict=True))
-
-    @property
-    def told_of_test(self) -> dict[str, int]:
-        """Numbers of the test set's rows and labels, for the record."""
-        test = self.test
-        return {
-            "cut": int(test.truncated.sum()),
-            "labels": len(test.source.gold) + test.unscored,
-            "unscored": test.unscored,
-            "cut_answers": int(test.wrong.sum()),
-            "in_train": self.in_train,
-            "in_whole_train": self.in_whole_train,
-        }
+        sides = (ours.train.source, theirs.train.source), (ours.dev.source, theirs.dev.source)
+        columns = [(getattr(a, one.name), getattr(b, one.name)) for a, b in sides for one in fields(Instances)]
+        return ours.train.classes == theirs.train.classes and all(np.array_equal(*both) for both in columns)
 
     @classmethod
     def read(
@@ -102,16 +90,17 @@ class Sets:
         found, classes = check_sources(task, corpora)
         parts = {name: (sources[number], split) for name, (number, split) in found.items()}
         splits: dict[str, Examples] = {}
-        whole_train, pairs, told = np.zeros(0, np.uint64), None, None
+        whole_train, pairs, told = np.zeros(0, np.uint64), None, dict[int, ToldRows]()
         for name, (source, split) in parts.items():
             made: list[Examples] = []
             made_pairs: list[Examples] = []
             for batch in with_documents(source.batches(split)):
-                made.append(task.examples(batch, languages, classes))
+                rows = task.rows(batch, languages)
+                made.append(task.examples(rows, classes))
                 if not (predictions and name == "test"):
                     made[-1] = replace(made[-1], origin=None)  # or it would keep the batch
                 if mixed and name == "train" and isinstance(task, PairTask):
-                    made_pairs.append(replace(task.mixed(batch, languages, classes), origin=None))
+                    made_pairs.append(replace(task.examples(rows.mixed(), classes), origin=None))
             every, place = Examples.joined(made), (source.corpus.name, split)
             _warn_of_cut_labels(every, task, place)
             if name == "train":
@@ -120,7 +109,7 @@ class Sets:
             if made_pairs:
                 pairs = Examples.joined(made_pairs).learnable().first(task.settings.train_examples).interleaved()
             if predictions and name == "test":
-                told = ToldRows.of(made, languages)
+                told = told_rows(made, languages)
             splits[name] = _taken(task, every, name, place)
         for name in SPLITS.keys() - splits.keys():  # of a target's own set
             splits[name] = splits["test"].take(np.zeros(0, np.int64))
@@ -130,8 +119,14 @@ class Sets:
             dev,
             test,
             key=_key(languages, task, sources, list(parts.values())),
-            in_train=_n_shared(test, train.keys),
-            in_whole_train=_n_shared(test, whole_train),
+            numbers={
+                "cut": int(test.truncated.sum()),
+                "labels": len(test.source.gold) + test.unscored,
+                "unscored": test.unscored,
+                "cut_answers": int(test.wrong.sum()),
+                "in_train": int(np.isin(test.keys, train.keys).sum()),
+                "in_whole_train": int(np.isin(test.keys, whole_train).sum()),
+            },
             scored={
                 "dev": _scored(dev, short_name(task.sources[0]), corpora[0]),
                 "test": _scored(test, short_name(task.sources[-1]), corpora[-1]),
@@ -165,11 +160,6 @@ def _warn_of_cut_labels(every: Examples, task: Task, place: tuple[str, str]) -> 
             f"{task.name}: {lost:,} of {counted(labels, 'label')} in {place[1]} of {place[0]} ({lost / labels:.0%}) "
             f"are in no row, since rows are cut at {task.settings.max_length} sub-words (--max-length)"
         )
-
-
-def _n_shared(test: Examples, keys: UInt64) -> int:
-    """Return the number of rows of test with one of these keys."""
-    return int(np.isin(test.keys, keys).sum())
 
 
 def _taken(task: Task, every: Examples, name: str, place: tuple[str, str]) -> Examples:

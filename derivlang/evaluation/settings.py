@@ -14,7 +14,7 @@ from derivlang.core.settings import Settings, declared, names, setting
 from derivlang.core.takes import Listed
 from derivlang.engine.options import ParserNames
 from derivlang.evaluation.finetune_settings import MAX_LENGTH, USUAL_REGIMES, FinetuneSettings, Regime, regime_of
-from derivlang.evaluation.measures.registry import MEASURES, USUAL, file_of, kind_of, label_of, measure_of
+from derivlang.evaluation.measures.registry import MEASURES, USUAL, file_of, label_of, measure_of
 from derivlang.evaluation.set_names import file_name_of
 from derivlang.evaluation.tasks.base import NamedTask, PairTask, Task
 from derivlang.evaluation.tasks.registry import TASKS, task_of, tuned_tasks
@@ -27,7 +27,7 @@ def tasks_and_measures(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     () and () for `none`. Raise UsageError if the list names nothing.
     """
     asked = [name for name in names(text, "--task") if name != "none"]
-    measures = tuple(name for name in asked if kind_of(name) in MEASURES)
+    measures = tuple(name for name in asked if name.partition(":")[0] in MEASURES)
     return tuple(name for name in asked if name not in measures), measures
 
 

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -51,21 +51,13 @@ def influences(formula: str, counts: Sequence[Int64]) -> Float64:
 
     counts: int64[U, k] of each score. A row is NaN if the score without one of the units is NaN.
     """
-    return np.stack([_of_score(formula, one) for one in counts])
-
-
-def variance_of(influence: Float64) -> float:
-    """Return the variance that the choice of units gives to a score. influence: float64[U], U at least 2."""
-    units = len(influence)
-    return float(np.square(influence).sum()) / (units * (units - 1))
-
-
-def _of_score(formula: str, counts: Int64) -> Float64:
     score, width = formula_of(formula)
-    totals = counts.sum(axis=0)
-    step = max(1, _AT_ONCE // width)
-    left = np.concatenate([score(totals - counts[i : i + step]) for i in range(0, len(counts), step)])
-    return np.asarray((len(counts) - 1) * (left.mean() - left), np.float64)
+    step, influence = max(1, _AT_ONCE // width), []
+    for one in counts:
+        totals = one.sum(axis=0)
+        left = np.concatenate([score(totals - one[i : i + step]) for i in range(0, len(one), step)])
+        influence.append((len(one) - 1) * (left.mean() - left))
+    return np.stack(influence)
 
 
 LEVEL = 0.95
@@ -76,55 +68,27 @@ FEW_UNITS = 50
 _SMALLEST = 1e-300  # of p
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean over n pre-training seeds.
-
-    deviation: s, of the seeds' values; None for one seed. documents: the square root of V_shared; None if not known.
-    low, high: the interval. p: two-sided, of a mean of 0. why: the reason if there is no interval and no p. values: of
-    the seeds. units: the number of documents, sentences or pairs; None if not known.
-    """
-
-    n: int
-    mean: float
-    deviation: float | None
-    documents: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p: float | None = None
-    why: str = ""
-    values: tuple[float, ...] = ()
-    units: int | None = None
-
-
-def estimate(values: Sequence[float], influences: Float64 | None = None, *, level: float = LEVEL) -> Estimate:
-    """Return the mean of the seeds' values with its interval.
+def estimate(values: Sequence[float], influences: Float64 | None = None, *, level: float = LEVEL) -> dict[str, Any]:
+    """Return the mean of the values of n pre-training seeds with its interval, as columns of `compare`.
 
     influences: float64[n, U], of each of U units on each seed's value (`influences`); for weighted sums of scores,
     the same weighted sums of their influences. None if units are not known: the interval is only of seeds.
     There is no interval with fewer than three seeds, with one unit, or if a number is NaN.
+
+    n; value: the mean; low, high: its interval; p: two-sided, of a mean of 0; why: the reason if there is no interval
+    and no p, which are None; units: the number of documents, sentences or pairs, None if not known.
     """
-    n = len(values)
-    without_interval = Estimate(
-        n,
-        float(np.mean(values)),
-        float(np.std(values, ddof=1)) if n > 1 else None,
-        why=_why_not(values, influences),
-        values=tuple(map(float, values)),
-        units=None if influences is None else influences.shape[1],
-    )
-    if without_interval.why or without_interval.deviation is None:
-        return without_interval
-    shared, whole = (0.0, 0.0) if influences is None else _variances(influences)
-    spread = n, without_interval.deviation, shared, whole
-    half = _half_width(*spread, 1 - level)
-    return replace(
-        without_interval,
-        documents=None if influences is None else math.sqrt(shared),
-        low=without_interval.mean - half,
-        high=without_interval.mean + half,
-        p=_p_value(without_interval.mean, *spread),
-    )
+    mean, why = float(np.mean(values)), _why_not(values, influences)
+    found: dict[str, Any] = {"n": len(values), "value": mean, "low": None, "high": None, "p": None, "why": why}
+    if not why:
+        spread = (
+            len(values),
+            float(np.std(values, ddof=1)),
+            *((0.0, 0.0) if influences is None else variances(influences)),
+        )
+        half = _half_width(*spread, 1 - level)
+        found |= {"low": mean - half, "high": mean + half, "p": _p_value(mean, *spread)}
+    return found | {"units": None if influences is None else influences.shape[1]}
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -153,11 +117,14 @@ def _why_not(values: Sequence[float], influences: Float64 | None) -> str:
     return "" if np.isfinite(influences).all() else "without one unit a value is NaN"
 
 
-def _variances(influences: Float64) -> tuple[float, float]:
+def variances(influences: Float64) -> tuple[float, float]:
     """Return (V_shared, V_mean). influences: float64[n, U], n and U at least 2."""
-    n = len(influences)
-    own = sum(map(variance_of, influences))
-    whole = variance_of(influences.mean(axis=0))
+    n, units = influences.shape
+    # The variances that the choice of units gives to each seed's value, and to their mean
+    own, whole = (
+        sum(float(np.square(one).sum()) / (units * (units - 1)) for one in rows)
+        for rows in (influences, [influences.mean(axis=0)])
+    )
     # n² · whole is the sum of all covariances; without `own`, of the n (n - 1) pairs of different seeds
     return max(0.0, (n * n * whole - own) / (n * (n - 1))), whole
 

@@ -67,12 +67,10 @@ def frame_of(parts: Sequence[DataFrame], attributes: Mapping[str, Any]) -> DataF
     import pandas as pd
 
     frame = pd.concat(parts, ignore_index=True).astype({"layer": "Int64", "ft_seed": "Int64"})
+    plans = (attributes.get("studies") or {}).values()
     for name in _levels_in(frame.columns):
         used = dict.fromkeys(frame[name].dropna())
-        told = []
-        if name.startswith(FACTOR):
-            plans = (attributes.get("studies") or {}).values()
-            told = [level for plan in plans for level in plan["factors"].get(name.removeprefix(FACTOR)) or ()]
+        told = [level for plan in plans for level in plan["factors"].get(name.removeprefix(FACTOR)) or ()]
         levels = dict.fromkeys([*(level for level in told if level in used), *used])
         frame[name] = pd.Categorical(frame[name], list(levels), ordered=name.startswith(FACTOR))
     frame.attrs = {name: attributes.get(name) or {} for name in ATTRIBUTES}

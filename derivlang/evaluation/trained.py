@@ -144,12 +144,6 @@ class PretrainedRun:
         return self.config.model_type in CAUSAL
 
     @property
-    def has_seen_source(self) -> bool:
-        """Whether it was trained on the source, too, or begun from weights that may have been."""
-        only = (self.facts.get("settings") or {}).get("languages")
-        return only != "derived" or bool(self.facts.get("init"))
-
-    @property
     def has_lm_head(self) -> bool:
         ends = ("ForCausalLM", "LMHeadModel") if self.causal else ("ForMaskedLM",)
         return any(name.endswith(ends) for name in getattr(self.config, "architectures", None) or ())
@@ -191,11 +185,6 @@ class PretrainedRun:
     def target_name(self) -> str:
         """The name of the language that it is evaluated on, in names of sets."""
         return self.target or SIDES[DERIVED]
-
-    @property
-    def pair_folder(self) -> Path:
-        """The folder of the dictionary of both languages."""
-        return self.folder / LANGUAGES / self.target if self.target else self.folder
 
     def encoder(self, device: torch.device) -> Encoder:
         """Return the model without its head, loaded from the folder."""

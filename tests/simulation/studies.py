@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from derivlang.evaluation.formulas import value_of
-from derivlang.evaluation.statistics import estimate, influences
+from derivlang.evaluation.statistics import estimate, influences, variances
 
 SEEDS = 3, 5, 10
 COLLAPSE, DROP = 0.2, 0.2  # of the shape "collapsed": the chance that a run of cell a falls, and by how much
@@ -91,20 +91,17 @@ def coverage(test: Test, shape: str, deviation: float, n: int, studies: int) -> 
         values = np.array([value_of(test.formula, one) for one in counts]).reshape(4, n)
         rows = influences(test.formula, counts).reshape(4, n, test.units)
         for j, weights in enumerate((MEAN, DIFFERENCE, INTERACTION)):
-            found = estimate(np.tensordot(weights, values, 1).tolist(), np.tensordot(weights, rows, 1))
-            assert found.low is not None
-            assert found.high is not None
-            off = abs(found.mean - weights @ truths)
-            held[i, j] = off <= (found.high - found.low) / 2
+            of_seeds, of_units = np.tensordot(weights, values, 1), np.tensordot(weights, rows, 1)
+            found = estimate(of_seeds.tolist(), of_units)
+            off, width = abs(found["value"] - weights @ truths), (found["high"] - found["low"]) / 2
+            held[i, j] = off <= width
             if weights == MEAN:
                 whole = np.square(rows[0].mean(axis=0)).sum() / (test.units * (test.units - 1))
                 held[i, 3] = off <= 1.96 * math.sqrt(whole)
             if weights == DIFFERENCE:
-                assert found.deviation is not None
-                assert found.documents is not None
-                seeds = T[n] * found.deviation / math.sqrt(n)
-                held[i, 4] = off <= math.hypot(seeds, 1.96 * found.documents)
-                deviations[i], widths[i] = found.deviation, (found.high - found.low) / 2
+                deviations[i], widths[i] = of_seeds.std(ddof=1), width
+                seeds = T[n] * deviations[i] / math.sqrt(n)
+                held[i, 4] = off <= math.hypot(seeds, 1.96 * math.sqrt(variances(of_units)[0]))
     alike = deviations <= np.quantile(deviations, 0.25)
     mean, difference, interaction, units_only, _ = 100 * held.mean(axis=0)
     return Coverage(

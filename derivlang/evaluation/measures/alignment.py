@@ -70,7 +70,7 @@ class Alignment(Measure):
         Column("csls_heldout", "CSLS, outside the dictionary", chance=True),
         Column("csls_mass", "CSLS, by frequency"),
     )
-    needs_twin = True
+    needs = ("twin",)
     reads = ()
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
@@ -130,7 +130,7 @@ class EmbeddingPairs:
     def load(cls, folder: Path, languages: Languages) -> EmbeddingPairs:
         """Return the pairs of a run, from the dictionary in a folder and the training words of its tokenizer."""
         tokenizer = languages.tokenizer
-        assert isinstance(tokenizer, OwnTokenizer)  # needs_twin
+        assert isinstance(tokenizer, OwnTokenizer)  # as it needs a twin
         first, size = tokenizer.n_special, tokenizer.size
         types, numbers = read_words(tokenizer.folder)
         encoded = tokenizer.encoder.types(types)
@@ -218,7 +218,7 @@ class Projection(Measure):
     columns = (
         Column("embeddings", "share of the variance", better="", formula="", headline=True, over="points"),
     )  # fmt: skip
-    needs_twin = True
+    needs = ("twin",)
     reads = ()
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:

@@ -10,7 +10,6 @@ causal model are exact. Their sum for a masked model is a pseudo-log-likelihood 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,30 +28,24 @@ if TYPE_CHECKING:
 _LOGITS = 1 << 25  # maximum number of logits in memory
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class SentenceBits:
-    """Bits of S sentences with M sub-words under a causal model.
+    """Bits of S sentences with M sub-words of one language under a causal model.
 
     offsets: int64[S + 1], of the sub-words. subwords: float64[M]. ends: float64[S], of the closing `</s>`.
     """
 
-    offsets: Int64
-    subwords: Floats
-    ends: Floats
+    def __init__(self, model: Encoder, ids: Int32, offsets: Int64, language: int):
+        whole, ends = framed(ids, offsets, model.special_ids)
+        asked = np.ones(len(whole), bool)  # each position predicts the next one; the last of a row predicts nothing
+        asked[ends[1:] - 1] = False
+        bits = losses(model, whole, ends, language, asked, np.roll(whole, -1)) / math.log(2)
+        self.offsets, self.subwords = offsets, bits[expand_ranges(ends[:-1], lengths_of(offsets))]
+        self.ends = bits[ends[1:] - 2]
 
     @property
     def sentences(self) -> Floats:
         """The bits of each whole sentence, its sub-words and its closing `</s>`: float64[S]."""
         return np.asarray(np.bincount(owners(self.offsets), self.subwords, minlength=len(self.ends)) + self.ends)
-
-    @classmethod
-    def of(cls, model: Encoder, ids: Int32, offsets: Int64, language: int) -> SentenceBits:
-        """Return the bits of sentences of one language. ids: int32[M], sub-words; offsets: int64[S + 1]."""
-        whole, ends = framed(ids, offsets, model.special_ids)
-        asked = np.ones(len(whole), bool)  # each position predicts the next one; the last of a row predicts nothing
-        asked[ends[1:] - 1] = False
-        bits = losses(model, whole, ends, language, asked, np.roll(whole, -1)) / math.log(2)
-        return cls(offsets, bits[expand_ranges(ends[:-1], lengths_of(offsets))], bits[ends[1:] - 2])
 
 
 def masked_bits(model: Encoder, ids: Int32, offsets: Int64, language: int) -> Floats:
@@ -83,9 +76,10 @@ def losses(
 
     model.module.train(False)
     to, lengths = model.device, lengths_of(offsets)
+    tokens = max(1, min(tokens_on(to), int(_LOGITS / share) // int(model.module.config.vocab_size)))
     places, entropies = [np.zeros(0, np.int64)], [torch.zeros(0, device=to)]  # the device is synchronised once
     with torch.inference_mode():
-        for rows in by_length(lengths, tokens_for(model, share)):
+        for rows in by_length(lengths, tokens):
             block, mask = padded(ids, offsets, rows)
             every = expand_ranges(offsets[rows], lengths[rows])
             some = asked[every]
@@ -104,8 +98,3 @@ def averaged(metric: str, regime: str, sums: Floats, numbers: Any, of: ScoredSet
     """Return a score of the formula `mean` or `exp`: NaN, without counts, if a sum is. sums, numbers: [S]."""
     known = not np.isnan(sums).any()
     return Score(metric, fixed(sums, numbers) if known else None, None if known else math.nan, regime, set=of)
-
-
-def tokens_for(model: Encoder, share: float = 1.0) -> int:
-    """Return the number of padded sub-words in a batch, if a share of them is predicted."""
-    return max(1, min(tokens_on(model.device), int(_LOGITS / share) // int(model.module.config.vocab_size)))

@@ -33,7 +33,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,36 +62,6 @@ if TYPE_CHECKING:
 METHODS = {"argmax": "argmax", "itermax": "itermax", "transport": "ot"}  # of columns, as aligners name them
 
 
-class WordLinks(Measure):
-    """Alignment error rate (AER) of links between words by argmax, itermax and optimal transport."""
-
-    columns = (
-        *(
-            Column(way + name, f"{title} by {name}", better="down", formula="aer", headline=way + name == "argmax",
-                   over="layer")
-            for way, title in (("", "AER"), ("joint_", "joint AER")) for name in METHODS
-        ),
-        Column("joint_left_out", "sentences without joint AER", unit="", better="", formula=""),
-    )  # fmt: skip
-    reads = ("pairs",)
-
-    def on_file(self, file: Path, names: tuple[str, ...], target: str) -> FileLinks:
-        return FileLinks(file, names, target)
-
-    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
-        """Yield the links of each sentence of `sets.pairs` by layer, and the number of sentences that are left out."""
-        apart, (text, words_of_joint, joint) = sets.states(model).words, joint_states(model, sets.pairs)
-        of_joint = sets.scored(text)
-        for way, layers, words, of in (("", apart, sets.words, sets.of_pairs),
-                                       ("joint_", joint, words_of_joint, of_joint)):  # fmt: skip
-            for layer, (ours, theirs) in enumerate(layers):
-                for name, counts in link_counts(ours.cpu().numpy(), theirs.cpu().numpy(), words).items():
-                    yield Score(way + name, counts, layer=layer, set=of)
-        for layer in range(len(joint), len(apart)):
-            yield from (Score(f"joint_{name}", value=math.nan, layer=layer, set=of_joint) for name in METHODS)
-        yield Score("joint_left_out", value=sets.pairs.n_sentences - text.n_sentences)
-
-
 class FileLinks(PairMeasure):
     """Alignment error rate of links between words against gold links of a file."""
 
@@ -120,6 +89,33 @@ class FileLinks(PairMeasure):
         names = {method: name for name, method in METHODS.items()}
         for (layer, method), links in found.items():
             yield Score(names[method], error_counts(links, gold), layer=layer, set=of)
+
+
+class WordLinks(Measure):
+    """Alignment error rate (AER) of links between words by argmax, itermax and optimal transport."""
+
+    columns = (
+        *(
+            Column(way + name, f"{title} by {name}", better="down", formula="aer", headline=way + name == "argmax",
+                   over="layer")
+            for way, title in (("", "AER"), ("joint_", "joint AER")) for name in METHODS
+        ),
+        Column("joint_left_out", "sentences without joint AER", unit="", better="", formula=""),
+    )  # fmt: skip
+    of_file, reads = FileLinks, ("pairs",)
+
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield the links of each sentence of `sets.pairs` by layer, and the number of sentences that are left out."""
+        apart, (text, words_of_joint, joint) = sets.states(model).words, joint_states(model, sets.pairs)
+        of_joint = sets.scored(text)
+        for way, layers, words, of in (("", apart, sets.words, sets.of_pairs),
+                                       ("joint_", joint, words_of_joint, of_joint)):  # fmt: skip
+            for layer, (ours, theirs) in enumerate(layers):
+                for name, counts in link_counts(ours.cpu().numpy(), theirs.cpu().numpy(), words).items():
+                    yield Score(way + name, counts, layer=layer, set=of)
+        for layer in range(len(joint), len(apart)):
+            yield from (Score(f"joint_{name}", value=math.nan, layer=layer, set=of_joint) for name in METHODS)
+        yield Score("joint_left_out", value=sets.pairs.n_sentences - text.n_sentences)
 
 
 @one_thread()
@@ -188,34 +184,31 @@ def chance(words: ParallelWords) -> Int64:
     return fixed(words.sums(np.bincount(words.source)[words.source] / np.repeat(sizes, sizes)), sizes)
 
 
-class Retrieval(Measure):
-    """Sentences whose most similar sentence of the other language is their own."""
+class FileRetrieval(PairMeasure):
+    """Sentences of a file whose most similar sentence of the other side is their own."""
 
     columns = (
         Column("sentences", headline=True, over="layer", chance=True),
         Column("first", "sentences by <s>", over="layer", chance=True),
     )
-    reads = ("pairs",)
-
-    def on_file(self, file: Path, names: tuple[str, ...], target: str) -> FileRetrieval:
-        return FileRetrieval(file, names, target)
-
-    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
-        """Yield the hits of each sentence of `sets.pairs` by layer, and of a guess."""
-        states = sets.states(model)
-        return _scores(model, [states.sentences, states.first], sets.of_pairs)
-
-
-class FileRetrieval(PairMeasure):
-    """Sentences of a file whose most similar sentence of the other side is their own."""
-
-    columns = Retrieval.columns
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
         """Yield the hits of each pair by layer, and of a guess."""
         both = zip(*self.encoder(model, sets).sentences(self.bitext), strict=True)
         layers = [list(zip(*sides, strict=True)) for sides in both]
         return _scores(model, layers, self.scored(self.pairs.sha256, len(layers[0][0][0])))
+
+
+class Retrieval(Measure):
+    """Sentences whose most similar sentence of the other language is their own."""
+
+    columns = FileRetrieval.columns
+    of_file, reads = FileRetrieval, ("pairs",)
+
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield the hits of each sentence of `sets.pairs` by layer, and of a guess."""
+        states = sets.states(model)
+        return _scores(model, [states.sentences, states.first], sets.of_pairs)
 
 
 def _scores(

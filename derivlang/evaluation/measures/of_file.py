@@ -12,7 +12,7 @@ of a sentence are different words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,14 +40,13 @@ class FileMeasure(Measure):
     """A measure on a file. names: of its sides, () if none are given. target: of the run, the other is the source."""
 
     reads = ()
-    needs_file = True
 
     file: Path = Path()
     names: tuple[str, ...] = ()
     target: str = ""
 
-    def on_file(self, file: Path, names: tuple[str, ...], target: str) -> FileMeasure:
-        return replace(self, file=file, names=names, target=target)
+    def __init_subclass__(cls) -> None:
+        cls.of_file = cls
 
     @property
     def is_turned(self) -> bool:

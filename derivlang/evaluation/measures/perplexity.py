@@ -60,7 +60,7 @@ class Perplexity(Measure):
         Column("perplexity", unit="", better="down", formula="exp", headline=True),
         Column("bits", "bits a word", unit="", better="down", formula="mean"),
     )
-    needs_head = True
+    needs = ("head",)
     reads = ("sentences",)
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
@@ -116,13 +116,13 @@ class NGrams(Measure):
         )
         for m in range(2, LONGEST + 1)
     )
-    needs_training_text = True
+    needs = ("training text",)
     reads = ("sentences", "ngram_sentences")
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
         """Yield the bits of each sentence in the languages of the training, by 2- to 5-grams."""
         text = sets.sentences
-        for regime, side, known in zip(SIDES, (text.source, text.derived), sets.training_text, strict=True):
+        for regime, side, known in zip(SIDES, (text.source, text.derived), sets.training_text(), strict=True):
             if known is None:
                 continue
             held_out = closed(side.ids, text.offsets_in(side), model.special_ids.end)

@@ -33,11 +33,6 @@ _ASKED = ("ngrams", "projection", "regions", "surprisal", "translation")
 USUAL = tuple(name for name in MEASURES.built_in if name not in _ASKED)
 
 
-def kind_of(name: str) -> str:
-    """Return the measure of a name, without a file."""
-    return name.partition(":")[0]
-
-
 def file_of(name: str) -> tuple[Path, tuple[str, ...]] | None:
     """Return the file of KIND:FILE or KIND:NAME-NAME=FILE, and the names of its sides, or (); None of other measures.
 
@@ -45,16 +40,16 @@ def file_of(name: str) -> tuple[Path, tuple[str, ...]] | None:
     """
     kind, colon, given = name.partition(":")
     measure = MEASURES.find(kind)
-    if not colon and not measure.needs_file:
+    is_only_on_files = measure.of_file is type(measure)
+    if not colon and not is_only_on_files:
         return None
     names, equals, path = given.partition("=")
     sides = tuple(names.split("-"))
     if not equals or "/" in names or len(sides) != 2:
         sides, path = (), given
-    takes_file = measure.on_file(Path(path), sides, "") is not None
-    if not takes_file or not path:
-        also = "" if measure.needs_file else f", or {kind} without a file"
-        fix = f"write e.g. {kind if takes_file else 'links'}:en-fr=FILE{also}"
+    if measure.of_file is None or not path:
+        also = "" if is_only_on_files else f", or {kind} without a file"
+        fix = f"write e.g. {kind if measure.of_file else 'links'}:en-fr=FILE{also}"
         raise UsageError(f"{name!r} is not a measure on a file", where="--measure", fix=fix, id="usage")
     return Path(path), sides
 
@@ -66,6 +61,5 @@ def label_of(name: str) -> str:
 
 def measure_of(name: str, target: str) -> Measure:
     """Return the measure of a name. target: the language that a run is evaluated on."""
-    found, measure = file_of(name), MEASURES.find(kind_of(name))
-    on_file = None if found is None else measure.on_file(*found, target)
-    return on_file or measure
+    found, measure = file_of(name), MEASURES.find(name.partition(":")[0])
+    return measure if found is None or measure.of_file is None else measure.of_file(*found, target)

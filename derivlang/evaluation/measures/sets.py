@@ -29,8 +29,9 @@ class MeasureSets:
     """The sets of a run. Text and states are computed when a measure first needs them, once for all measures.
 
     folder: with the dictionary of both languages, if there is one. source: the name of the held-out text's source.
-    read: returns that text. n_pairs, n_sentences: maximum numbers of `pairs` and `sentences`. out: the folder of files
-    that measures write, by default RUN/evaluation. read_training: returns the text that the run was trained on.
+    read: returns that text. n_pairs, n_sentences: maximum numbers of `pairs` and `sentences`. files: the folder of
+    files that measures write. training_text: returns the text that the run was trained on, for measures that need
+    it.
     """
 
     folder: Path
@@ -39,8 +40,8 @@ class MeasureSets:
     read: Callable[[], Heldout]
     n_pairs: int
     n_sentences: int
-    out: Path | None = None
-    read_training: Callable[[], TrainingText] | None = None
+    files: Path
+    training_text: Callable[[], TrainingText]
     _bits: dict[Encoder, tuple[SentenceBits, SentenceBits]] = field(default_factory=dict)
     _states: dict[Encoder, ParallelStates] = field(default_factory=dict)
 
@@ -48,12 +49,6 @@ class MeasureSets:
     def text(self) -> Heldout:
         """The held-out text that `pairs` and `sentences` come from."""
         return self.read()
-
-    @cached_property
-    def training_text(self) -> TrainingText:
-        """The text that the run was trained on, for measures that declare `needs_training_text`."""
-        assert self.read_training is not None
-        return self.read_training()
 
     @cached_property
     def pairs(self) -> Heldout:
@@ -68,7 +63,7 @@ class MeasureSets:
     @cached_property
     def words(self) -> ParallelWords:
         """The words of `pairs`."""
-        return ParallelWords.of(self.pairs)
+        return ParallelWords(self.pairs)
 
     @cached_property
     def of_pairs(self) -> ScoredSet:
@@ -83,7 +78,7 @@ class MeasureSets:
     @cached_property
     def _entry_keys(self) -> UInt64:
         """The hash of each entry of the source's tokenizer but the special ones."""
-        assert isinstance(self.languages.tokenizer, OwnTokenizer)  # needs_twin
+        assert isinstance(self.languages.tokenizer, OwnTokenizer)  # as its measures need a twin
         tokenizer = self.languages.tokenizer.tokenizer
         return hash_types(tokenizer.entries()[tokenizer.n_special :])
 
@@ -95,23 +90,18 @@ class MeasureSets:
         """Return what scores of some held-out sentences are of; a row of counts is a sentence."""
         return ScoredSet(self.source, set_hash(text.keys, np.arange(text.n_sentences)), "sentence")
 
-    @property
-    def files(self) -> Path:
-        """The folder of files that measures write."""
-        return self.folder / "evaluation" if self.out is None else self.out
-
     def bits(self, model: Encoder) -> tuple[SentenceBits, SentenceBits]:
         """Return the bits of `sentences` under a causal model, in the source and in the derived language."""
         if model not in self._bits:
             text = self.sentences
             with stage("surprisal", "rows", 2 * text.n_sentences):
                 sides = (text.source, SOURCE), (text.derived, DERIVED)
-                source, derived = (SentenceBits.of(model, side.ids, text.offsets_in(side), i) for side, i in sides)
+                source, derived = (SentenceBits(model, side.ids, text.offsets_in(side), i) for side, i in sides)
             self._bits[model] = source, derived
         return self._bits[model]
 
     def states(self, model: Encoder) -> ParallelStates:
         """Return the states of `pairs`, by layer, each sentence encoded by itself."""
         if model not in self._states:
-            self._states[model] = ParallelStates.of(model, self.pairs, self.words)
+            self._states[model] = ParallelStates(model, self.pairs, self.words)
         return self._states[model]

@@ -10,7 +10,6 @@ row of its own, or jointly, in one row, as in the pair rows of pre-training with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,9 +32,10 @@ if TYPE_CHECKING:
     Layers = list[tuple[torch.Tensor, torch.Tensor]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ParallelWords:
     """W words of S sentences, with the one rule for equal words, which word-level measures share.
+
+    Words without sub-words in one of the languages are left out.
 
     Words of a sentence are equal if their source sub-words are. No model that sees only the words can distinguish them,
     so a link between a source word and a derived word is right if the derived word comes from it or from an equal word.
@@ -51,15 +51,7 @@ class ParallelWords:
     language.
     """
 
-    offsets: Int64
-    source: Int64
-    derived: Int64
-    of_source: Int64
-    of_derived: Int64
-
-    @classmethod
-    def of(cls, text: Heldout) -> ParallelWords:
-        """Return the words of sentences. Words without sub-words in one of the languages are left out."""
+    def __init__(self, text: Heldout):
         new = text.begins
         number, n = np.cumsum(new) - 1, int(new.sum())
         sides = [number[side.slots] for side in (text.source, text.derived)]
@@ -69,7 +61,7 @@ class ParallelWords:
         ids = text.source.ids[of_source >= 0]
         starts = offsets_of(np.bincount(of_source[of_source >= 0], minlength=len(rows)))
         first: dict[tuple[int, bytes], int] = {}
-        source = np.array(
+        self.source = np.array(
             [
                 first.setdefault((row, ids[begin:end].tobytes()), word)
                 for word, (row, (begin, end)) in enumerate(zip(rows.tolist(), pairwise(starts.tolist()), strict=True))
@@ -80,31 +72,26 @@ class ParallelWords:
         order = np.argsort(places)  # the source word at each derived place
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
-        offsets = offsets_of(np.bincount(rows, minlength=text.n_sentences))
-        return cls(offsets, source, source[order], of_source, np.where(moved < 0, -1, place[moved]))
+        self.offsets, self.derived = offsets_of(np.bincount(rows, minlength=text.n_sentences)), self.source[order]
+        self.of_source, self.of_derived = of_source, np.where(moved < 0, -1, place[moved])
 
     def sums(self, values: Any) -> Floats:
         """Return float64[S]: the sum over the words of each sentence. values: [W], numbers or bool."""
         return np.asarray(np.bincount(owners(self.offsets), values, len(self.offsets) - 1), np.float64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ParallelStates:
     """States of sentences that are encoded apart, by layer, in the order of the language.
 
     words: [W, D] each. sentences, first: [S, D] each; `first` has the states of `<s>`. All are on the model's device.
+    Any head of the model is left out.
     """
 
-    words: Layers
-    sentences: Layers
-    first: Layers
-
-    @classmethod
-    def of(cls, model: Encoder, text: Heldout, words: ParallelWords) -> ParallelStates:
-        """Return the states of a text. Any head of the model is left out."""
+    def __init__(self, model: Encoder, text: Heldout, words: ParallelWords):
         with stage("encoding parallel sentences", "rows", 2 * text.n_sentences):
             ours, theirs = (mean_states(model, side) for side in _sides(text, words, model))
-        return cls(*(list(zip(*sides, strict=True)) for sides in zip(ours, theirs, strict=True)))
+        layers: list[Layers] = [list(zip(*sides, strict=True)) for sides in zip(ours, theirs, strict=True)]
+        self.words, self.sentences, self.first = layers
 
 
 def joint_states(model: Encoder, text: Heldout) -> tuple[Heldout, ParallelWords, Layers]:
@@ -119,7 +106,7 @@ def joint_states(model: Encoder, text: Heldout) -> tuple[Heldout, ParallelWords,
     length = sum(np.diff(text.offsets_in(side)) + 2 for side in (text.source, text.derived))
     fits = np.full(text.n_sentences, True) if longest is None else length <= longest
     text = text.take(np.flatnonzero(fits))
-    words = ParallelWords.of(text)
+    words = ParallelWords(text)
     if not text.n_sentences:
         return text, words, []
     with stage("encoding pairs of sentences", "rows", text.n_sentences):

@@ -63,7 +63,7 @@ class Surprisal(Measure):
     """Surprisal of every word of held-out sentences in both languages, as Parquet."""
 
     columns = (Column("bits", "bits a sentence", unit="", better="down", formula="mean", headline=True),)
-    needs_causal = True
+    needs = ("causal",)
     reads = ("sentences",)
     files = tuple(f"surprisal.{side}.parquet" for side in SIDES)
 
@@ -102,7 +102,7 @@ class Regions(Measure):
         Column("after", "bits a word after a marker", unit="", better="down", formula="mean"),
         Column("other", "bits another word", unit="", better="down", formula="mean"),
     )
-    needs_causal = True
+    needs = ("causal",)
     reads = ("sentences",)
 
     def lacks(self, sets: MeasureSets) -> str:

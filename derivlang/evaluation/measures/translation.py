@@ -7,7 +7,7 @@ unknown sub-word are left out, as are pairs that are spelt alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class FileTranslation(FileMeasure):
         _warn_of_unread(given, sets.languages)
         assert found.spelling is not None
         pairs, turn = np.unique(found.pairs, axis=0), -1 if self.is_turned else 1
-        words = [_in_order(given, side, found.spelling, sets.languages, pairs[:, side]) for side in (0, 1)][::turn]
+        words = [_InOrder(given, side, found.spelling, sets.languages, pairs[:, side]) for side in (0, 1)][::turn]
         vectors = [self._vectors(model, *found.spelling.take(one.numbers)) for one in words]
         for group, step in (("", 1), ("reverse", -1)):
             (asked, candidates), (ours, theirs) = words[::step], vectors[::step]
@@ -96,21 +96,19 @@ def _warn_of_unread(given: WordDictionary, languages: Languages) -> None:
         )
 
 
-class _InOrder(NamedTuple):
-    """The K words of a side, in alphabetical order. numbers: int64[K]; places: int64[P], of each pair's word."""
+class _InOrder:
+    """The K words of a side, in alphabetical order, the same in runs of other tokenizers; of words spelt alike, the
+    first.
 
-    words: list[str]
-    numbers: Int64
-    places: Int64
+    words: str[K]; numbers: int64[K]; places: int64[P], of each pair's word.
+    """
 
-
-def _in_order(given: WordDictionary, side: int, spelling: Spelling, languages: Languages, numbers: Int64) -> _InOrder:
-    """Return the words of these numbers, the same in runs of other tokenizers. Of words spelt alike, the first."""
-    every = spelling.find(*given.spelt(side, given.sides[side], languages)).tolist()
-    names = dict(sorted(zip(every, (pair[side] for pair in given.pairs), strict=True), reverse=True))
-    words = np.array([names[number] for number in numbers.tolist()], object)
-    words, first, places = np.unique(words, return_index=True, return_inverse=True)
-    return _InOrder(words.tolist(), numbers[first], places)
+    def __init__(self, given: WordDictionary, side: int, spelling: Spelling, languages: Languages, numbers: Int64):
+        every = spelling.find(*given.spelt(side, given.sides[side], languages)).tolist()
+        names = dict(sorted(zip(every, (pair[side] for pair in given.pairs), strict=True), reverse=True))
+        words = np.array([names[number] for number in numbers.tolist()], object)
+        self.words, first, self.places = np.unique(words, return_index=True, return_inverse=True)
+        self.numbers = numbers[first]
 
 
 def _shares(values: Bool | Int64, whole: int) -> Int64:

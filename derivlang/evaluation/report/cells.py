@@ -80,8 +80,8 @@ def p_value(value: float) -> str:
 def interval(row: Mapping[str, Any], column: Column) -> str:
     """Return the interval of a row of `compare`, "" without one; of a share it is cut at 0 and 100."""
     low, high = row["low"], row["high"]
-    if row["kind"] == MEAN and row["regime"] not in (DELTA, RANGE):
-        low, high = column.within(low, high)
+    if row["kind"] == MEAN and row["regime"] not in (DELTA, RANGE) and column.unit == PERCENT:
+        low, high = max(low, 0.0), min(high, 100.0)
     write = number if row["kind"] == MEAN else signed
     between = "–" if row["kind"] == MEAN and low >= 0 else " to "
     return between.join([write(low, column.unit), write(high, column.unit)]) if row["low"] == row["low"] else ""

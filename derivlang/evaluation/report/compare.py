@@ -37,14 +37,16 @@ from derivlang.evaluation.report.factors import (
 )  # fmt: skip
 from derivlang.evaluation.report.frame import CHANCE, DELTA, FLOORS, OUTCOME, RANGE, SUP, ZS
 from derivlang.evaluation.scores import counts_of
-from derivlang.evaluation.statistics import Estimate, estimate, holm, influences
+from derivlang.evaluation.statistics import estimate, holm, influences
 from derivlang.evaluation.table import FACTOR
 
 PRIMARY, EXPLORATORY = "primary", "exploratory"
 DIFFERENCE = "difference"  # besides MEAN and INTERACTION
 _LEAST_RANGE = 5  # points between the floor and SUP: a share of fewer says nothing
 OTHER_SETS = "other test sets"
-_NO_SEED = Estimate(0, float("nan"), None, why="no seed in common")
+_NO_SEED: dict[str, Any] = {
+    "n": 0, "value": float("nan"), "low": None, "high": None, "p": None, "why": "no seed in common", "units": None,
+}  # fmt: skip
 Terms: TypeAlias = Sequence[tuple[float, Condition]]
 
 
@@ -285,13 +287,8 @@ def _row(
         "factor": planned.factor,
         "contrast": planned.contrast,
         "conditions": conditions,
-        "n": made.n,
-        "value": made.mean,
-        "low": made.low,
-        "high": made.high,
-        "p": made.p,
-        "why": ", ".join(filter(None, [made.why, OTHER_SETS if lost else ""])),
-        "units": made.units,
+        **made,
+        "why": ", ".join(filter(None, [made["why"], OTHER_SETS if lost else ""])),
         "unit": sums[0].set[1] if same and sums else "",
         "seeds": tuple(seeds),
         "values": tuple(one.value for one in sums),

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -39,7 +38,6 @@ Levels: TypeAlias = Mapping[str, str]
 Outcome: TypeAlias = tuple[str, str, str]  # task, metric, regime
 
 
-@dataclass(frozen=True, eq=False)
 class Section:
     """The runs of one study, or those without one.
 
@@ -51,23 +49,58 @@ class Section:
     it. published: numbers that the study names. notes: for the reader.
     """
 
-    name: str
-    title: str
-    columns: Mapping[tuple[str, str], Column]
-    attributes: Mapping[str, Any]
-    rows: pd.DataFrame
-    runs: Mapping[str, tuple[Condition, int]]
-    factors: tuple[str, ...]
-    levels: Mapping[str, tuple[str, ...]]
-    planned: Mapping[Condition, int]
-    constant: Levels
-    of_task: Mapping[str, Levels]
-    follows: tuple[str, ...]
-    baseline: Levels
-    primary: Outcome | None
-    test: str
-    published: Sequence[Mapping[str, Any]]
-    notes: tuple[str, ...]
+    def __init__(
+        self,
+        study: str,
+        columns: Mapping[tuple[str, str], Column],
+        attributes: Mapping[str, Any],
+        rows: pd.DataFrame,
+        told: Mapping[str, Any],
+        outcomes: Mapping[str, Outcome],
+    ) -> None:
+        self.name, self.columns, self.attributes, self.rows = study, columns, attributes, rows
+        self.title = str(told.get("title") or study or "Runs")
+        self.primary, self.test = outcomes.get(told.get("primary") or ""), str(told.get("test") or LEVEL)
+        self.published: Sequence[Mapping[str, Any]] = told.get("published") or ()
+        facts, self.of_task = _facts(rows)
+        if not study:
+            _set_control(facts)
+        seeds = rows.groupby("run", sort=False)["seed"].first()
+        baseline = levels_of(told.get("baseline") or {})
+        cells = list(_planned(told.get("cells") or (), facts.index))
+        of_study = [name.removeprefix(FACTOR) for name in rows if name.startswith(FACTOR)]
+        planned = pd.DataFrame([{name: cell.get(name, NONE) for name in of_study} for cell in cells], dtype=object)
+        known = pd.concat([facts[of_study], planned]) if len(planned) else facts[of_study]
+        first = [told.get("x"), told.get("lines"), *baseline]
+        some = dict.fromkeys([*first, *of_study, SOURCE, *facts])  # the number of steps may follow from the source
+        names = [name for name in some if name in facts and name != SEED]
+        kept: list[str] = []
+        for name in names:
+            table = known if {name, *kept} <= set(of_study) else facts
+            # A factor with a baseline makes conditions even if it follows from x, as XLM follows from having pairs.
+            if (name in baseline or not _follows(table, name, kept)) and not _repeats(facts[name], seeds):
+                kept.append(name)
+        self.factors = factors = _ordered(kept, told, baseline)
+        self.runs = runs = {run: (tuple(facts.loc[run, list(factors)]), int(seeds[run])) for run in facts.index}
+        _check_different(study, runs)
+        counts = Counter(condition for condition, _ in runs.values())
+        if factors and set(factors) <= set(of_study):
+            counts |= Counter(tuple(cell.get(name, NONE) for name in factors) for cell in cells)
+        given = {name: [text_of(level) for level in some] for name, some in (told.get("factors") or {}).items()}
+        self.levels = {
+            name: _levels([condition[at] for condition in counts], given.get(name) or ())
+            for at, name in enumerate(factors)
+        }
+        self.constant = {
+            name: facts[name].iloc[0] for name in facts
+            if name not in factors and facts[name].nunique() == 1 and facts[name].iloc[0] != NONE and name != SEED
+        }  # fmt: skip
+        self.planned = {
+            condition: counts[condition] for condition in product(*self.levels.values()) if condition in counts
+        }
+        self.follows = tuple(name for name in names if name not in {*factors, *self.constant} and name in of_study)
+        self.baseline = {name: level for name, level in baseline.items() if name in factors}
+        self.notes = (*_notes(told, baseline, factors, runs, outcomes), *_differing(facts, factors, of_study))
 
     def partner(self, condition: Condition, factor: str) -> Condition | None:
         """Return the condition to compare with: the baseline's level of a factor, all other levels the same.
@@ -140,7 +173,7 @@ def sections_of(
     for study, rows in whole.groupby("study", sort=False):
         told = dict((scores.attrs.get("studies") or {}).get(study) or {})
         told |= {key: value for key, value in given.items() if value is not None}
-        sections.append(_section(str(study), columns, scores.attrs, rows, told, outcomes))
+        sections.append(Section(str(study), columns, scores.attrs, rows, told, outcomes))
     known = dict.fromkeys((name, level) for one in sections for name in one.factors for level in one.levels[name])
     if asked and not known:
         raise UsageError("nothing varies among the runs, so no level has a baseline", id="baseline")
@@ -159,67 +192,6 @@ def _outcomes(rows: pd.DataFrame, columns: Mapping[tuple[str, str], Column]) -> 
             if columns[task, metric].headline:
                 outcomes.setdefault(".".join(filter(None, [task, regime])), (task, metric, regime))
     return outcomes
-
-
-def _section(
-    study: str,
-    columns: Mapping[tuple[str, str], Column],
-    attributes: Mapping[str, Any],
-    rows: pd.DataFrame,
-    told: Mapping[str, Any],
-    outcomes: Mapping[str, Outcome],
-) -> Section:
-    facts, of_task = _facts(rows)
-    if not study:
-        _set_control(facts)
-    seeds = rows.groupby("run", sort=False)["seed"].first()
-    baseline = levels_of(told.get("baseline") or {})
-    cells = list(_planned(told.get("cells") or (), facts.index))
-    of_study = [name.removeprefix(FACTOR) for name in rows if name.startswith(FACTOR)]
-    planned = pd.DataFrame([{name: cell.get(name, NONE) for name in of_study} for cell in cells], dtype=object)
-    known = pd.concat([facts[of_study], planned]) if len(planned) else facts[of_study]
-    first = [told.get("x"), told.get("lines"), *baseline]
-    some = dict.fromkeys([*first, *of_study, SOURCE, *facts])  # the number of steps may follow from the source
-    names = [name for name in some if name in facts and name != SEED]
-    kept: list[str] = []
-    for name in names:
-        table = known if {name, *kept} <= set(of_study) else facts
-        # A factor with a baseline makes conditions even if it follows from x, as XLM follows from having pairs.
-        if (name in baseline or not _follows(table, name, kept)) and not _repeats(facts[name], seeds):
-            kept.append(name)
-    factors = _ordered(kept, told, baseline)
-    runs = {run: (tuple(facts.loc[run, list(factors)]), int(seeds[run])) for run in facts.index}
-    _check_different(study, runs)
-    counts = Counter(condition for condition, _ in runs.values())
-    if factors and set(factors) <= set(of_study):
-        counts |= Counter(tuple(cell.get(name, NONE) for name in factors) for cell in cells)
-    given = {name: [text_of(level) for level in some] for name, some in (told.get("factors") or {}).items()}
-    levels = {
-        name: _levels([condition[at] for condition in counts], given.get(name) or ()) for at, name in enumerate(factors)
-    }
-    constant = {
-        name: facts[name].iloc[0] for name in facts
-        if name not in factors and facts[name].nunique() == 1 and facts[name].iloc[0] != NONE and name != SEED
-    }  # fmt: skip
-    return Section(
-        name=study,
-        title=str(told.get("title") or study or "Runs"),
-        columns=columns,
-        attributes=attributes,
-        rows=rows,
-        runs=runs,
-        factors=factors,
-        levels=levels,
-        planned={condition: counts[condition] for condition in product(*levels.values()) if condition in counts},
-        constant=constant,
-        of_task=of_task,
-        follows=tuple(name for name in names if name not in factors and name not in constant and name in of_study),
-        baseline={name: level for name, level in baseline.items() if name in factors},
-        primary=outcomes.get(told.get("primary") or ""),
-        test=told.get("test") or LEVEL,
-        published=told.get("published") or (),
-        notes=(*_notes(told, baseline, factors, runs, outcomes), *_differing(facts, factors, of_study)),
-    )
 
 
 def _set_control(facts: pd.DataFrame) -> None:

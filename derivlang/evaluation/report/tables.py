@@ -14,7 +14,7 @@ import pandas as pd
 
 from derivlang.core.messages import counted, first_names
 from derivlang.evaluation.columns import Column
-from derivlang.evaluation.lines import seeds_told, set_told, signature_line, units_told
+from derivlang.evaluation.lines import seeds_told, set_told, signature_line
 from derivlang.evaluation.report.cells import (
     EMPTY,
     MEAN,
@@ -146,11 +146,15 @@ def signature(score: ReportedScore) -> str:
     """Return the signature of a score in its section. What differs among its runs is listed."""
     rows = score.scores
     some = rows[(rows["regime"] != CHANCE) & rows["final"] & is_whole(rows.assign(step=pd.NA, layer=pd.NA))]
-    of_sets = some.drop_duplicates(["set_hash", "formula"]).to_dict("records")
+    of_sets = some[some["counts"].notna() & (some["formula"] != "")].drop_duplicates(["set_hash", "formula"])
     parts: dict[str, Iterable[Any]] = {
         "set": dict.fromkeys(set_told(*names) for names in zip(some["set"], some["set_hash"], strict=True)),
         "split": some["split"].unique(),
-        "units": dict.fromkeys(units_told(_units_of(row), row["unit"]) for row in of_sets),
+        "units": dict.fromkeys(
+            counted(len(counts_of(*row)), unit)
+            for *row, unit in of_sets[["formula", "counts", "unit"]].to_numpy()
+            if len(row[1])
+        ),
         **{name: [value] for name, value in score.section.of_task.get(score.task, {}).items()},
         "seeds": [seeds_told(some["seed"])],
         "ft_seeds": [seeds_told(some["ft_seed"].dropna())],
@@ -168,11 +172,6 @@ def signatures(scores: Iterable[ReportedScore]) -> Table:
 
 def _levels(condition: Condition) -> list[str]:
     return [level or "none" for level in condition]
-
-
-def _units_of(row: Mapping[str, Any]) -> int:
-    """Return the number of units of a row of scores; 0 without counts."""
-    return len(counts_of(row["formula"], row["counts"])) if row["counts"] is not None and row["formula"] else 0
 
 
 def _intervals(some: pd.DataFrame) -> str:

@@ -1,21 +1,30 @@
-"""Write a report's folder from a table of scores.
+r"""Write a report's folder from a table of scores.
 
 DIR/index.html                 the whole report as one self-contained page
 DIR/tables/*.csv, *.tex        the numbers of each table; the tables of scores for a paper
 DIR/figures/*.png, *.svg, *.pdf
 DIR/scores.parquet, .tsv       the table itself: with counts and metadata, and for people
 DIR/report.json                what the report is of, and its files
+
+The page is of the template page.html. All text is escaped, as names come from files. LaTeX tables are for
+`\usepackage{booktabs,graphicx}`: one that is wider than the text is made smaller. What is smaller in a cell stands in
+brackets behind its value.
 """
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from html import escape
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from derivlang.core.dependencies import module_of
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import counted
 from derivlang.core.version import __version__
@@ -26,7 +35,6 @@ from derivlang.evaluation.report.factors import INTERACTION, Section, sections_o
 from derivlang.evaluation.report.facts import results_of, run_list, settings_of, test_rows
 from derivlang.evaluation.report.figures import Figure, correlation_figure, score_figures
 from derivlang.evaluation.report.frame import with_names
-from derivlang.evaluation.report.page import Part, latex, page
 from derivlang.evaluation.report.tables import (
     contrast_table,
     curve_table,
@@ -160,3 +168,67 @@ def files_of_report(out: Path) -> list[str]:
         return []
     files = record.get("files") if "derivlang" in record else None
     return [str(name) for name in files] if isinstance(files, list) else []
+
+
+_TEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "–": "--",
+    "×": r"$\times$", "Δ": r"$\Delta$", "ρ": r"$\rho$", "<": "$<$", ">": "$>$", "|": "$|$", "…": r"\dots{}", '"': "''",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}  # fmt: skip
+_MARKS = re.compile("|".join(map(re.escape, _TEX)))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a report: results in sentences, tables and figures; then settings and tables that are folded."""
+
+    title: str
+    results: Sequence[str]
+    blocks: Sequence[Table | Figure]
+    settings: Sequence[str]
+    folded: Sequence[Table | Figure]
+
+
+def page(title: str, told: Sequence[str], parts: Sequence[Part]) -> str:
+    """Return the whole page. Raise UsageError without jinja2."""
+    jinja2 = module_of("jinja2", "a report")
+    options = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    template = (resources.files(__package__ or "") / "page.html").read_text("utf-8")
+    made = jinja2.Environment(**options).from_string(template)
+    return str(
+        made.render(
+            title=title, told=told, parts=parts, html=html_table, base64=lambda content: b64encode(content).decode()
+        )
+    ).lstrip()
+
+
+def html_table(shown: pd.DataFrame) -> str:
+    """Return a table as HTML. Equal labels of neighbouring rows share a cell."""
+    styler = shown.rename_axis(index=list(map(escape, shown.index.names))).style.format(escape="html")
+    # A label may be broken after a comma or a colon.
+    styler = styler.format_index(lambda label: re.sub("([,:])", r"\1<wbr>", escape(str(label))), axis=0)
+    return str(styler.format_index(escape="html", axis=1).to_html(exclude_styles=True))
+
+
+def latex(one: Table) -> str:
+    """Return a table with its note and its signature as LaTeX."""
+    shown = one.shown.map(lambda cell: tex(_in_brackets(cell))).rename(columns=tex, index=tex)
+    text = shown.rename_axis(index=list(map(tex, shown.index.names))).reset_index(allow_duplicates=True).to_latex(
+        index=False, escape=False, caption=f"{tex(one.title)}. {tex(one.note)}", label=f"tab:{one.name}",
+        column_format="l" * shown.index.nlevels + "r" * shown.shape[1], position="ht",
+    )  # fmt: skip
+    # \width is the width of the table itself
+    fits = "\\centering\n\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{\\begin{tabular}"
+    text = text.replace(r"\begin{tabular}", fits).replace(r"\end{tabular}", r"\end{tabular}}")
+    signature = tex(one.signature).replace("$|$", r"$|$\allowbreak ")
+    return str(text.replace(r"\end{table}", f"\\par\\footnotesize\\texttt{{{signature}}}\n\\end{{table}}"))
+
+
+def tex(plain: object) -> str:
+    """Return text without LaTeX markup."""
+    return _MARKS.sub(lambda match: _TEX[match[0]], str(plain))
+
+
+def _in_brackets(cell: str) -> str:
+    value, _, note = cell.partition("\n")
+    return f"{value} ({note})" if note else value

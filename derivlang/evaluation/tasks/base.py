@@ -1,10 +1,10 @@
 """Task: a labelled set that a run is fine-tuned on, and how it is scored. Each task is one file.
 
     check      whether a corpus has the labels            loss      of the scores of a batch
-    examples   a batch as rows of both languages          decode    the most probable labels of a batch
+    examples   labelled rows of both languages            decode    the most probable labels of a batch
     head       the layers on top of the encoder           labels    as the metrics take them; told: as people read them
 
-    batch ──examples──▶ Instances of both languages ──encoder, head──▶ scores ──decode──▶ labels ──metrics──▶ percent
+    batch ──rows, examples──▶ Instances of both languages ──encoder, head──▶ scores ──decode──▶ labels ──metrics──▶ %
 
 A name has the form KIND, KIND:SET or KIND:TRAIN+TEST. A set is the argument of a named source, as in `pos:French-GSD`,
 or a path: a file or a folder, written with a slash; or the built-in set, `pos:demo` or `xnli:demo:nli`. TRAIN gives
@@ -130,11 +130,6 @@ class Task(NamedTask):
         return replace(self, given=replace(self.settings, **changed))
 
     @property
-    def told_word(self) -> str:
-        """The sub-word that stands for a word of this model: first, last, or ""."""
-        return "last" if self.word and self.last else self.word
-
-    @property
     def sources(self) -> tuple[str, ...]:
         """The full names of its sources: one, or one for train and dev and another for test."""
         sets = [name for name in self.sets if not OWN.match(name)] or [self.default]
@@ -168,14 +163,14 @@ class Task(NamedTask):
         """
 
     @abstractmethod
-    def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
-        """Return the examples of a batch that is split into sentences. Raise DataError if it has no such labels."""
+    def examples(self, rows: ParallelRows, classes: tuple[str, ...]) -> Examples:
+        """Return the examples of the rows of a batch. Raise DataError if it has no such labels."""
 
     def rows(self, batch: Batch, languages: Languages) -> ParallelRows:
-        """Return the rows of a batch, for `examples`."""
+        """Return the rows of a batch that is split into sentences, for `examples`."""
         from derivlang.evaluation.rows import ParallelRows
 
-        return ParallelRows.of(batch, languages, self.settings.max_length, last=self.last)
+        return ParallelRows(batch, languages, self.settings.max_length, last=self.last)
 
     @abstractmethod
     def head(self, config: Any, n_classes: int) -> torch.nn.Module:
@@ -215,19 +210,10 @@ class Task(NamedTask):
 
 
 class PairTask(Task):
-    """A task whose rows have two sides, so that each example has two mixed pairs: one side derived, the other not."""
+    """A task whose rows have two sides, so that each example has two mixed pairs: one side derived, the other not.
 
-    def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
-        return self.pair_examples(batch, languages, classes, mixed=False)
-
-    def mixed(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
-        """Return the same examples as mixed pairs: those whose first side is derived as `source`, the others as
-        `derived`."""
-        return self.pair_examples(batch, languages, classes, mixed=True)
-
-    @abstractmethod
-    def pair_examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...], *, mixed: bool) -> Examples:
-        """Return what `examples` does. mixed: of the rows of `ParallelRows.mixed`, in the places of both languages."""
+    Its examples of mixed rows (`ParallelRows.mixed`) are these pairs, in the places of both languages.
+    """
 
 
 @dataclass(frozen=True)

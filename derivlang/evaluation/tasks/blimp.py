@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.align.lexical import Floats
-from derivlang.core.arrays import Bool, Int32, Int64, UInt64, offsets_of, owners
+from derivlang.core.arrays import Int32, Int64, offsets_of, owners
 from derivlang.core.arrow import to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
@@ -80,7 +80,7 @@ class MinimalPairs(UntunedTask):
     ) -> tuple[dict[str, Any], list[Score]]:
         """Return (settings, scores): `accuracy` of all pairs and of each group, `ties` of all pairs."""
         batches = (batch for split in source.corpus.splits for batch in source.batches(split))
-        pairs = _Pairs.of(batches, languages, longest)
+        pairs = _Pairs(batches, languages, longest)
         n_pairs, n_fits = len(pairs.fits), int(pairs.fits.sum())
         if not n_fits:
             raise DataError(
@@ -112,37 +112,29 @@ class MinimalPairs(UntunedTask):
         return settings, scores
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Pairs:
-    """The P pairs of a set in both languages.
+    """The P pairs of a set in both languages, from batches that may end inside a pair.
 
     sides: the ids of the sentences of each language, int32 each, good and bad in turn. keys: uint64[P, 2], of the
     sentences. fits: bool[P], pairs that fit into a row in both languages. names: P values of each column of groups.
     """
 
-    sides: tuple[list[Int32], ...]
-    keys: UInt64
-    fits: Bool
-    names: dict[str, list[Any]]
-
-    @classmethod
-    def of(cls, batches: Iterable[Batch], languages: Languages, longest: int) -> _Pairs:
-        """Return the pairs of all batches, which may end inside a pair."""
-        sides: tuple[list[Int32], ...] = [], []
+    def __init__(self, batches: Iterable[Batch], languages: Languages, longest: int):
+        self.sides: tuple[list[Int32], ...] = [], []
         keys, names = [], dict[str, list[Any]]()
         for batch in batches:
             both, units = languages.parallel(batch), batch.records.astype(np.int64).ravel()
             unit_of_word = owners(batch.unit_words)  # an order stays inside its unit
-            for side, sentences in zip(both.sides, sides, strict=False):
+            for side, sentences in zip(both.sides, self.sides, strict=False):
                 counts = np.bincount(unit_of_word[both.words(side)], minlength=len(batch.unit_words) - 1)
                 by_unit = np.split(side.ids, np.cumsum(counts)[:-1])
                 sentences += [by_unit[unit] for unit in units]
             keys.append(sequence_keys(batch.type_hashes[batch.words], batch.unit_words)[units])
             for column, values in _names(batch).items():
                 names.setdefault(column, []).extend(values)
-        fits = np.array([[len(ids) <= longest - 2 for ids in sentences] for sentences in sides]).all(axis=0)
-        firsts = {column: values[::2] for column, values in names.items()}
-        return cls(sides, np.concatenate(keys).reshape(-1, 2), np.asarray(fits.reshape(-1, 2).all(axis=1)), firsts)
+        fits = np.array([[len(ids) <= longest - 2 for ids in sentences] for sentences in self.sides]).all(axis=0)
+        self.keys, self.fits = np.concatenate(keys).reshape(-1, 2), np.asarray(fits.reshape(-1, 2).all(axis=1))
+        self.names = {column: values[::2] for column, values in names.items()}
 
     def outcomes(self, model: Encoder, language: int) -> Int64:
         """Return int64[F], for the pairs that fit: 2 if the good sentence is more probable, 1 for a tie, else 0."""
@@ -201,7 +193,7 @@ def log_likelihoods(model: Encoder, sentences: Sequence[Int32], language: int) -
     ids, offsets = np.concatenate(once), offsets_of(np.array([len(one) for one in once]))
     with stage("log-likelihoods", "rows", len(once) if model.causal else len(ids)):
         if model.causal:
-            bits = SentenceBits.of(model, ids, offsets, language).subwords
+            bits = SentenceBits(model, ids, offsets, language).subwords
         else:
             bits = masked_bits(model, ids, offsets, language)
     sums = np.bincount(owners(offsets), bits, minlength=len(once))

@@ -22,18 +22,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from derivlang.core.arrays import Int64, lengths_of, owners
-from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.layers.tree import Tree
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.formulas import fixed
 from derivlang.evaluation.metrics import Metric, head_counts, right_counts
-from derivlang.evaluation.rows import LanguageRows
+from derivlang.evaluation.rows import LanguageRows, ParallelRows
 from derivlang.evaluation.tasks.base import Task
 from derivlang.grammar.families import V2_RELATIONS
 from derivlang.sources.corpus import Corpus
-from derivlang.training.languages import Languages
 
 if TYPE_CHECKING:
     import torch
@@ -60,7 +58,8 @@ class Dependencies(Task):
             raise self.no_labels(corpus.name)
         return tuple(sorted(V2_RELATIONS))
 
-    def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
+    def examples(self, rows: ParallelRows, classes: tuple[str, ...]) -> Examples:
+        batch = rows.batch
         tree = batch.layers.get("head")
         if not isinstance(tree, Tree):
             raise self.no_labels(self.name)
@@ -70,7 +69,6 @@ class Dependencies(Task):
                 fix="evaluate dep on a treebank in which every word has a head",
                 id="head-range",
             )
-        rows = self.rows(batch, languages)
         starts = batch.unit_words[:-1][owners(batch.unit_words)]
         governor = np.where(tree.head > 0, starts + tree.head - 1, batch.n_words)  # the root's: one past the last word
         relation = self._relations(tree, classes)
@@ -129,7 +127,6 @@ class Dependencies(Task):
         return words.labelled(instances, [{"head": head, "deprel": classes[relation]} for head, relation in both])
 
     def chance(self, train: Instances, test: Instances, classes: tuple[str, ...]) -> dict[str, Int64]:
-        assert test.words is not None
         possible = np.add.reduceat(test.words >= 0, test.offsets[:-1]) - 1  # not the word itself
         labels = lengths_of(test.label_offsets)
         return {"uas": fixed(labels / np.maximum(possible, 1), labels)}

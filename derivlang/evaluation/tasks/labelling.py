@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from derivlang.core.arrays import Int64, lengths_of, offsets_of, owners
-from derivlang.core.batch import Batch
 from derivlang.core.layers.base import Realignment, read_classes
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.words import Values, Words
@@ -27,11 +26,10 @@ from derivlang.core.schema import NLI, NO_LABEL, Field
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.metrics import Metric, entity_counts, right_counts, run_counts, tag_counts
-from derivlang.evaluation.rows import LanguageRows
+from derivlang.evaluation.rows import LanguageRows, ParallelRows
 from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.parsing.base import UPOS
 from derivlang.sources.corpus import Corpus
-from derivlang.training.languages import Languages
 
 if TYPE_CHECKING:
     import torch
@@ -76,11 +74,11 @@ class WordLabelling(Labelling):
     )
     word, causal = "first", True
 
-    def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
+    def examples(self, rows: ParallelRows, classes: tuple[str, ...]) -> Examples:
+        batch = rows.batch
         layer = batch.layers.get(self.layer)
         if not isinstance(layer, Words | Spans):
             raise self.no_labels(self.name)
-        rows = self.rows(batch, languages)
         sentence_of = owners(batch.sentences)
         known = {name: i for i, name in enumerate(classes)}
         numbers = np.zeros(0, np.int64)
@@ -117,12 +115,11 @@ class PairLabelling(PairTask, Labelling):
         field = corpus.schema.field(self.layer)
         return super().classes(corpus) if field is None or field.kind != "value" else field.classes or self.names
 
-    def pair_examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...], *, mixed: bool) -> Examples:
+    def examples(self, rows: ParallelRows, classes: tuple[str, ...]) -> Examples:
+        batch = rows.batch
         layer = batch.layers.get(self.layer)
         if not isinstance(layer, Values) or batch.records.shape[1] != 2:
             raise self.no_labels(self.name)
-        rows = self.rows(batch, languages)
-        rows = rows.mixed() if mixed else rows
         field = Field(self.layer, "value", classes)
         gold = read_classes(field, layer.values, lambda row: None, missing=NO_LABEL).astype(np.int64)
         some = np.flatnonzero(gold >= 0)

@@ -33,7 +33,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64, lengths_of, offsets_of, owners
-from derivlang.core.batch import Batch
 from derivlang.core.layers.answers import Answers
 from derivlang.core.layers.base import Realignment
 from derivlang.core.order import Order
@@ -44,7 +43,6 @@ from derivlang.evaluation.metrics import Metric, exact_counts, overlap_counts, s
 from derivlang.evaluation.rows import LanguageRows, ParallelRows
 from derivlang.evaluation.tasks.base import PairTask
 from derivlang.sources.corpus import Corpus
-from derivlang.training.languages import Languages
 
 if TYPE_CHECKING:
     import torch
@@ -73,21 +71,22 @@ class Questions(PairTask):
             raise self.no_labels(corpus.name)
         return ()
 
-    def pair_examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...], *, mixed: bool) -> Examples:
+    def examples(self, rows: ParallelRows, classes: tuple[str, ...]) -> Examples:
+        batch = rows.batch
         layers = [layer for layer in batch.layers.values() if isinstance(layer, Answers)]
         if len(layers) != 1 or batch.records.shape[1] != 2:
             raise self.no_labels(self.name)
         (layer,) = layers
-        rows = self.rows(batch, languages)
-        answers, gaps = _by_row(rows, layer), _gaps(batch)
+        answers = _by_row(rows, layer)
+        # The width of the white space before each word; 1 where it is not known.
+        gaps = np.ones(batch.n_words, np.int64) if batch.gaps is None else batch.gaps.widths(batch.unit_words)
         lost = np.flatnonzero((lengths_of(layer.offsets) > 0) & (lengths_of(answers.offsets) == 0))
         # The text of a word, with the space before it and, if it is joined to the word before, without.
         texts = pa.concat_arrays([pc.binary_join_element_wise("", batch.types, " "), batch.types])
-        rows = rows.mixed() if mixed else rows
 
         def instances(text: LanguageRows) -> Instances:
             place = rows.in_all_rows(text.segments, text.words).astype(np.int32)
-            order = Order(place, np.array([0, len(place)]), np.zeros(1, np.int32), rows.n_words)
+            order = Order(place, np.array([0, len(place)]), np.zeros(1, np.int32), len(rows.in_rows))
             moved = answers.realign(Realignment(batch, order, Policies()))
             spans = np.stack([text.at[moved.start], text.at[moved.end - 1]], axis=1)
             row = np.concatenate([owners(moved.offsets).astype(np.int64), lost])
@@ -126,8 +125,6 @@ class Questions(PairTask):
 
     def answers(self, instances: Instances, values: Int64) -> list[str | None]:
         """Return the text of each answer, with single spaces; None for a gold answer that was cut off."""
-        assert instances.words is not None
-        assert instances.texts is not None
         begins = np.repeat(instances.offsets[:-1], lengths_of(instances.label_offsets))
         spans = [instances.words[n + a : n + b + 1] for n, (a, b) in zip(begins, values, strict=True)]
         texts = ["".join(instances.texts.take(pa.array(span[span >= 0])).to_pylist()).strip() for span in spans]
@@ -151,18 +148,11 @@ class Questions(PairTask):
         return [[one for i, one in enumerate(some) if one and one not in some[:i]] for some in by_row]
 
 
-def _gaps(batch: Batch) -> Int64:
-    """Return int64[N]: the width of the white space before each word; 1 where it is not known."""
-    return np.ones(batch.n_words, np.int64) if batch.gaps is None else batch.gaps.widths(batch.unit_words)
-
-
 def _by_row(rows: ParallelRows, layer: Answers) -> Answers:
     """Return the answers that are whole in their rows, in the words of all rows (`_places`)."""
     segments = owners(layer.offsets).astype(np.int64) * rows.source.n_sides + layer.side
     start, end = (rows.in_all_rows(segments, words) for words in (layer.start, layer.end))
-    in_row = np.zeros(rows.n_words, bool)
-    in_row[rows.in_all_rows(rows.source.segments, rows.source.words)] = True
-    kept, all_of_it = offsets_of(in_row), offsets_of(rows.has_subwords)
+    kept, all_of_it = offsets_of(rows.in_rows), offsets_of(rows.has_subwords)
     n_kept = kept[end] - kept[start]
     whole = (n_kept > 0) & (n_kept == all_of_it[layer.end] - all_of_it[layer.start])
     return Answers(layer.name, offsets_of(whole)[layer.offsets], start[whole], end[whole], layer.side)

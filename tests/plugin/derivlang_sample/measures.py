@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,17 +16,28 @@ from derivlang.evaluation.scores import Score
 from derivlang.training.encoder import Encoder
 
 
+class FileCentroids(PairMeasure):
+    """How near the sides of a file are: cosines of the states of each sentence pair, by layer."""
+
+    columns = (Column("cosine", "cosine of sentences", headline=True, over="layer"),)
+
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield `cosine`, the mean over the pairs of the file."""
+        ours, theirs = self.encoder(model, sets).sentences(self.bitext)
+        for layer, (source, derived) in enumerate(zip(ours[0], theirs[0], strict=True)):
+            cosines = torch.cosine_similarity(source, derived).cpu().numpy()
+            of = self.scored(self.pairs.sha256, len(cosines))
+            yield Score("cosine", fixed(cosines, np.ones(len(cosines))), layer=layer, set=of)
+
+
 class Centroids(Measure):
     """How near the languages are: cosines of the states of a sentence, and of the mean states, by layer."""
 
     columns = (
-        Column("cosine", "cosine of sentences", headline=True, over="layer"),
+        *FileCentroids.columns,
         Column("centroids", "cosine of the means", formula="", over="layer"),
     )
-    reads = ("pairs",)
-
-    def on_file(self, file: Path, names: tuple[str, ...], target: str) -> FileCentroids:
-        return FileCentroids(file, names, target)
+    of_file, reads = FileCentroids, ("pairs",)
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
         """Yield `cosine`, the mean over `sets.pairs`, and `centroids`, which is of all of them and has no counts."""
@@ -37,17 +47,3 @@ class Centroids(Measure):
             yield Score("cosine", fixed(cosines, every), layer=layer, set=sets.of_pairs)
             between = torch.cosine_similarity(source.mean(0), derived.mean(0), dim=0)
             yield Score("centroids", value=100 * float(between), layer=layer, set=sets.of_pairs)
-
-
-class FileCentroids(PairMeasure):
-    """How near the sides of a file are: cosines of the states of each sentence pair, by layer."""
-
-    columns = Centroids.columns[:1]
-
-    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
-        """Yield `cosine`, the mean over the pairs of the file."""
-        ours, theirs = self.encoder(model, sets).sentences(self.bitext)
-        for layer, (source, derived) in enumerate(zip(ours[0], theirs[0], strict=True)):
-            cosines = torch.cosine_similarity(source, derived).cpu().numpy()
-            of = self.scored(self.pairs.sha256, len(cosines))
-            yield Score("cosine", fixed(cosines, np.ones(len(cosines))), layer=layer, set=of)

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from derivlang.core.batch import Batch
 from derivlang.core.layers.words import Values
 from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.metrics import Metric, right_counts
+from derivlang.evaluation.rows import ParallelRows
 from derivlang.evaluation.tasks.labelling import Labelling
 from derivlang.sources.corpus import Corpus
-from derivlang.training.languages import Languages
 
 
 class Mood(Labelling):
@@ -32,11 +31,10 @@ class Mood(Labelling):
             raise self.no_labels(corpus.name)
         return "glad", "sad"
 
-    def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
-        layer = batch.layers.get(self.layer)
+    def examples(self, rows: ParallelRows, classes: tuple[str, ...]) -> Examples:
+        layer = rows.batch.layers.get(self.layer)
         if not isinstance(layer, Values):
             raise self.no_labels(self.name)
-        rows = self.rows(batch, languages)
         gold = np.array([classes.index(mood) for mood in layer.values.to_pylist()], np.int64)
         every, begin = np.arange(len(gold)), np.zeros(len(gold), np.int64)
         return rows.examples(lambda text: text.instances(every, begin, gold), classes)
