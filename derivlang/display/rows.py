@@ -31,7 +31,7 @@ from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import FileSpan
 from derivlang.sources.find import find
-from derivlang.sources.read import Reading, batches
+from derivlang.sources.read import Reading, batches, warn_of_relations
 from derivlang.sources.request import SourceRequest
 from derivlang.store.manifest import Derived, load
 from derivlang.transforms.fitting import read_lexicon
@@ -263,6 +263,7 @@ def rows_of_file(
                     return
 
     out = list(islice(all_rows(), count * max(1, len(corpus.schema.sides))))
+    warn_of_relations(reading.counts, corpus.name)
     if not out:
         raise DataError(f"the source has no row {first}", where=request.source, id="row")
     return out

@@ -25,7 +25,7 @@ from derivlang.engine.watch import FileStamp
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
-from derivlang.sources.read import Reading
+from derivlang.sources.read import Reading, warn_of_relations
 from derivlang.sources.request import SourceRequest
 
 
@@ -90,6 +90,7 @@ class Source:
             )
             for batch in read_task(job, task, reading):
                 yield self._split(batch)
+            warn_of_relations(reading.counts, self.corpus.name)
 
     def vocabulary(self) -> tuple[pa.Array, Int64]:
         """Return types and counts of the split that lexicons are fitted on: train, else the first."""

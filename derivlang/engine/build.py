@@ -37,6 +37,7 @@ from derivlang.engine.vocabulary import TypeCounts, shares
 from derivlang.engine.watch import FileStamp
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import LOOKING, stage
+from derivlang.sources.read import warn_of_relations
 from derivlang.store.card import card
 from derivlang.store.making import Making
 from derivlang.store.manifest import CARD, COUNTS, LEXICON, NAME, document_of, dump, shards_of
@@ -285,6 +286,7 @@ def assemble(planned: Planned, warn: Callable[[str], None], *, shards: bool = Fa
         warn(message)
     shared = shares(types, counts, job.lexicon)
     manifest = manifest_of(job, plan, planned.files, making.plan, results, shared, planned.limit)
+    warn_of_relations(manifest["changed"], job.corpus.name, warn)
     text = card(manifest, job.pipeline.with_defaults)
     manifest["card"] = sha256(text.encode()).hexdigest()
     texts = {CARD: text, NAME: dump(manifest)}

@@ -23,7 +23,8 @@ import numpy as np
 
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError
-from derivlang.grammar.families import LIFTED, V2_RELATIONS
+from derivlang.core.schema import V2_RELATIONS
+from derivlang.grammar.families import LIFTED
 from derivlang.grammar.weights import broken, lines
 
 _HEADER = "relation\tside\tdistance"

@@ -25,13 +25,13 @@ from derivlang.core.arrays import Int64, lengths_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.layers.tree import Tree
+from derivlang.core.schema import V2_RELATIONS
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.formulas import fixed
 from derivlang.evaluation.metrics import Metric, head_counts, right_counts
 from derivlang.evaluation.rows import LanguageRows
 from derivlang.evaluation.tasks.base import Task
-from derivlang.grammar.families import V2_RELATIONS
 from derivlang.sources.corpus import Corpus
 from derivlang.training.languages import Languages
 
