@@ -33,7 +33,7 @@ from derivlang.formats.places import PathLike, is_remote, located
 from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.doubts import is_not_english, is_wrapped
-from derivlang.sources.folder import OF_A_SET, files_below, name_of_path, relative
+from derivlang.sources.folder import OF_A_SET, files_below, name_of_path, of_one_format, relative
 from derivlang.sources.infer import infer, types_of_files, unify, without_nli
 from derivlang.sources.labels import decided, is_string_list
 from derivlang.sources.named import SOURCES, missing, named_source, near_names
@@ -150,13 +150,13 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         request.refuse("a derived set knows its columns", files=False)
         return _derived(path)
     named = request.format is not None
-    files = [path] if path.is_file() else files_below(path, of_any_suffix=named)
+    files = [path] if path.is_file() else of_one_format(files_below(path, of_any_suffix=named), request.format)
     by_suffix = {suffix_of(file): file for file in files}
     if not named and len({tuple(format.name for format in candidates(file)) for file in by_suffix.values()}) > 1:
         raise UsageError(
             f"files of several formats: {', '.join(sorted(by_suffix))}",
             where=str(path),
-            fix="name one file, or a folder of files of one format; --format says that all are of one",
+            fix="name one file, or a folder of files of one format; --format NAME reads only the files of one",
             id="format",
         )
     names = [relative(file, path) for file in files]

@@ -33,7 +33,7 @@ from derivlang.core.policies import Policies
 from derivlang.core.schema import V1_RELATIONS, V2_RELATIONS, Field
 from derivlang.core.trees import NO_HEAD, first_fault
 
-UNKNOWN = "relations-unknown"  # the count of words whose relation is none of Universal Dependencies'
+UNKNOWN = "relations-unknown"  # the count of words with a relation that Universal Dependencies does not have
 
 
 @dataclass(frozen=True, slots=True, eq=False)
