@@ -240,6 +240,7 @@ def rows_of_file(
     there is no such row, and as `find` and `fit` do.
     """
     corpus = find(request)
+    pipeline.warn_of_misfits(corpus.language)
     fitted = pipeline.fit(saved=read_lexicon(lexicon) if lexicon else None, where=str(lexicon))
     trees = pipeline.needs_trees and not corpus.schema.has_trees
     parser = find_parser(None, corpus.language) if trees else None

@@ -67,6 +67,7 @@ class Source:
                 fix="name its source, and the whole pipeline with --t",
                 id="derived-source",
             )
+        pipeline.warn_of_misfits(corpus.language)
         if trees and pipeline.needs_trees and not corpus.schema.has_trees:
             options = MakeOptions(Path(), splits=splits, limit=limit, parser=parser, parses=parses)
             corpus = parsed(corpus, request, options, events or Events())
