@@ -110,6 +110,14 @@ def test_a_run_of_a_source_without_held_out_text(tmp_path: Path) -> None:
     assert stored(out)["measures"]["alignment"]["settings"] == {}
 
 
+def test_a_run_of_a_source_without_training_text_is_evaluated_on_another_split(bank: Path, tmp_path: Path) -> None:
+    (bank / "train.conllu").rename(bank / "test.conllu")
+    assert "bank has no train split: the run is trained on validation" in pretrain(bank, tmp_path / "run").err
+    found = evaluate(tmp_path / "run", "--measure", "perplexity")
+    assert "no held-out split" not in found.err
+    assert "perplexity: sentences 38 (at most 2,000), length 128, split test" in found.out
+
+
 def test_a_checkpoint_of_a_dictionary_or_a_reference_that_changed(tmp_path: Path) -> None:
     (tmp_path / "bank").mkdir()
     for name in SPLITS:
