@@ -73,6 +73,9 @@ def test_files_that_changed_after_the_training(bank: Path, tmp_path: Path) -> No
     another = {"seconds": 0, "result": None, "files": None, "sha256": None}  # the log tells the time
     assert stored(out, "run.json") | another == told | another
     run("report", out, "-o", tmp_path / "report")
+    some("test", bank / "train.conllu")
+    assert "its encoded text is another one: train.conllu has changed" in pretrain(bank, out, "--resume", code=1).err
+    some("train", bank / "train.conllu")
 
     dev, grammar = bank / "dev.conllu", out / "files" / "own.grammar.tsv"
     some("test", dev)
