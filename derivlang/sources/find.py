@@ -35,7 +35,7 @@ from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.doubts import is_not_english, is_wrapped
 from derivlang.sources.folder import OF_A_SET, files_below, name_of_path, of_one_format, relative
 from derivlang.sources.infer import infer, types_of_files, unify, without_nli
-from derivlang.sources.labels import decided, is_string_list
+from derivlang.sources.labels import decided, is_string_list, relabelled
 from derivlang.sources.named import SOURCES, missing, named_source, near_names
 from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
@@ -182,7 +182,10 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         )
     schema, types, found, objects = look.schema, None, dict[CorpusFile, pa.Schema](), dict[str, Any]()
     if schema is not None:
-        request.refuse(f"a {format.noun} has no columns to choose")
+        has_tags = any(field.kind == "entities" for field in schema.fields)
+        others = replace(request, label_column=()) if has_tags else request
+        others.refuse(f"a {format.noun} has no columns to choose")
+        schema = relabelled(schema, request.label_column, str(files[0]))
     else:
         assert look.columns is not None
         found = types_of_files(find_format(look.format or format.name), parts, request.encoding, look.options)
