@@ -38,6 +38,8 @@ from tests.commands import run
 from tests.training import batches, loader, log, material, pair, settings, trained, warnings_to, weights
 from tests.training import data_folder as shared_data
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*the words look divided already")
+
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:

@@ -32,7 +32,7 @@ from derivlang.formats.opening import suffix_of
 from derivlang.formats.places import PathLike, is_remote, located
 from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
-from derivlang.sources.doubts import is_not_english, is_wrapped
+from derivlang.sources.doubts import is_divided, is_not_english, is_wrapped
 from derivlang.sources.folder import OF_A_SET, files_below, name_of_path, of_one_format, relative
 from derivlang.sources.infer import infer, types_of_files, unify, without_nli
 from derivlang.sources.labels import decided, is_string_list, relabelled
@@ -223,7 +223,10 @@ def _language_of(files: Iterable[Path]) -> str:
 
 
 def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
-    """Warn of raw text that is hardly English but divided as such, and of wrapped lines, in the largest file."""
+    """Warn of text that is hardly English but divided as such, or divided already, and of wrapped lines.
+
+    The largest file is looked at.
+    """
     # a link that leads nowhere is an error later
     part = max(corpus.parts, key=lambda one: one.path.stat().st_size if one.path.exists() else 0)
     with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
@@ -233,6 +236,8 @@ def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
         by_rules = request.lang is None and request.words in (None, "spacy") and corpus.words == "spacy"
         if by_rules and is_not_english(texts):
             warn(f"{part.name}: hardly a word is English, but it is divided as English; --lang names its language")
+        if request.words is None and corpus.words == "spacy" and is_divided(texts):
+            warn(f"{part.name}: the words look divided already, and are divided again; --words space keeps them")
         if corpus.schema.running and is_wrapped(texts):
             warn(
                 f"{part.name}: the lines look wrapped at one width, but each is a paragraph of its own; to join the "
