@@ -47,6 +47,20 @@ def test_text_that_is_divided_by_the_rules_of_another_language_is_told(
         assert ("hardly a word is English" in ran.err) == told
 
 
+@pytest.mark.parametrize(
+    ("language", "advice"),
+    [
+        ("FR", "pass --lang fr"),
+        ("fr-FR", "pass --lang fr"),
+        ("french", "pass --lang fr"),
+        ("xyz", "pass --lang xx for"),
+    ],
+)
+def test_a_language_that_is_not_written_as_its_code(language: str, advice: str, tmp_path: Path) -> None:
+    told = run("make", "--t", "inv", written(tmp_path / "a.txt", "Oui .\n"), "--lang", language, code=2).err
+    assert f"no word rules for the language {language!r} [language]\n  {advice}" in told
+
+
 def test_words_of_names_and_texts_in_other_scripts_are_not_english() -> None:
     assert is_not_english([" ".join(f"{chr(0x430 + n % 32)}{n}" for n in range(60))])
     assert not is_not_english([" ".join([*map(str, range(95)), *["and"] * 5])])
