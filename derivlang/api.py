@@ -192,7 +192,8 @@ def view(text: DerivedText) -> View:
 
 
 def _warn_of_language(pipeline: Pipeline, language: str, words: Mode | None) -> None:
-    """Warn of a language that neither the splitter of words nor a parser reads."""
+    """Warn of a language that neither the splitter of words nor a parser reads, and of what does not fit it."""
+    pipeline.warn_of_misfits(language)
     if language != "en" and words in ("space", "unicode") and not pipeline.needs_trees:
         warn(f"neither spaCy's tokenizer nor a parser reads the text, so the language {language!r} has no effect")
 

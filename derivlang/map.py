@@ -162,6 +162,7 @@ def map_dataset(
         parser_name, schema, contents = trees.name, replace(schema, parsed=True), f"{contents} {trees.fingerprint}"
     elif parser is not None:
         raise unused_parser("the set has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees")
+    pipeline.warn_of_misfits(lang)
     warn_of_unused("the set", schema, policies, warn, repair_tags=repair_tags)
     if words != "spacy" and not is_raw:
         warn("the set has words, not raw text, so words= has no effect")

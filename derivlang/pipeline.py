@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -187,6 +188,11 @@ class Pipeline:
     def needs_heads(self) -> bool:
         """Whether every sentence must be one tree before this pipeline can run."""
         return any("head" in transform.needs for transform in self.transforms)
+
+    def warn_of_misfits(self, language: str, warn: Callable[[str], None] = warn) -> None:
+        """Warn of parameters that do not fit a language as `fr`, or have no effect."""
+        for message in chain.from_iterable(transform.misfits(language) for transform in self.transforms):
+            warn(message)
 
     @property
     def is_permutation(self) -> bool:

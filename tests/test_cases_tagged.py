@@ -103,6 +103,20 @@ def test_refused_where_the_words_are_open(text: str, what: str, tmp_path: Path) 
     assert what in refused("make", "--t", "inv", written(tmp_path / "x.conll", text), "-o", tmp_path / "set")
 
 
+def test_tags_that_are_not_of_entities_move_with_their_words(tmp_path: Path) -> None:
+    words = written(tmp_path / "words.tsv", "The\tDET\ncat\tNOUN\nsleeps\tVERB\n\n")
+    told = refused("make", "--t", "inv", words, "-o", tmp_path / "no")
+    assert "such as its part of speech, pass --label-column ner_tags=tags" in " ".join(told.split())
+    text, _ = read(words, tmp_path, "--label-column", "ner_tags=tags")
+    assert text == "The/DET cat/NOUN sleeps/VERB"
+    (row,) = rows(tmp_path / "set", "train")
+    assert (row["tokens"], row["ner_tags"]) == (["sleeps", "cat", "The"], ["VERB", "NOUN", "DET"])
+    for option, what in (("ner_tags=heads", "cannot be heads"), ("tag=tags", "no column 'tag'; there are: ner_tags")):
+        assert what in refused("make", "--t", "inv", words, "--label-column", option, "-o", tmp_path / "no")
+    told = refused("make", "--t", "inv", words, "--format", "tagged", "--word-column", "a", "-o", tmp_path / "no")
+    assert "has no columns to choose" in told
+
+
 @pytest.mark.parametrize(
     ("file", "what"),
     [

@@ -14,6 +14,7 @@ import pytest
 
 import derivlang
 from derivlang.cli import align, distance, evaluate, grammar, lexical, parser, pretrain, report, results, sets, study
+from derivlang.core.errors import UsageError
 from tests.commands import TREES, run, snapshot
 from tests.helpers import python
 from tests.study_calls import here
@@ -101,6 +102,10 @@ def test_a_set_of_python_is_that_of_the_command(tmp_path: Path) -> None:
         str(tmp_path / "back" / f"{split}.conllu") for split in ("train", "test")
     }
     assert made.dataset("test").num_rows == 9  # type: ignore[union-attr]
+    assert made.dataset("test[:4]").num_rows == 4  # type: ignore[union-attr]
+    for absent in ("dev", "no-such-split"):
+        with pytest.raises(UsageError, match=r"there is no split '.*'; there are: test, train"):
+            made.dataset(absent)
     told = made.export(tmp_path / "p.conllu", split="test", source=True)
     ran = run("export", made.path, "--split", "test", "--source", "-o", tmp_path / "c.conllu", "--json")
     assert (tmp_path / "p.conllu").read_bytes() == (tmp_path / "c.conllu").read_bytes()
@@ -286,6 +291,12 @@ def test_a_study_of_python_is_that_of_the_command(tmp_path: Path, monkeypatch: p
     assert derivlang.study(file, made.path, cells="mlm.*", threads=1) == made
     assert repr(made) == f"Study({str(made.path)!r}, study='grid', cells=2, runs=2)"
     assert (made.path / "runs" / "mlm.1" / "run.json").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("source", [["a b ."], {"text": ["a b ."]}, 7, None])
+def test_rows_in_memory_are_not_a_source(source: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rf"not {type(source).__name__} \[bad-value\]\n.* derivlang\.map_dataset"):
+        derivlang.make(source, "inv", tmp_path / "set")
 
 
 def test_a_set_shows_itself(tmp_path: Path) -> None:

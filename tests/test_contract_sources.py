@@ -365,6 +365,17 @@ def test_an_unknown_source_gives_near_names() -> None:
         find(SourceRequest("demo:no"))
 
 
+def test_a_language_where_a_source_takes_a_treebank_names_those_that_are_there(tmp_path: Path) -> None:
+    for name in ("French-GSD", "German-GSD", "French-FQB"):
+        written(tmp_path / "ud" / f"UD_{name}" / "x-ud-test.conllu", "1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n\n")
+    there = r"pos takes a treebank, and '{}' is a language; pos:French-FQB, pos:French-GSD is there"
+    for language in ("fr", "French"):
+        with pytest.raises(DataError, match=there.format(language)):
+            find(SourceRequest(f"pos:{language}", data_dir=tmp_path))
+    with pytest.raises(DataError, match=r"'sv' is a language[^;]*name the treebank, such as pos:French-GSD"):
+        find(SourceRequest("pos:sv", data_dir=tmp_path))
+
+
 def test_a_treebank_has_the_name_of_its_folder_or_of_its_language(tmp_path: Path) -> None:
     folder = tmp_path / "ud" / "UD_Mine-Small"
     folder.mkdir(parents=True)

@@ -322,6 +322,8 @@ def test_show_writes_a_page_or_a_picture(demo: Path, tmp_path: Path) -> None:
     both = run("show", "--t", "inv", "a b c", "--html", tmp_path / "b.html", "--json")
     assert both.json["tokens"] == ["c", "b", "a"]
     assert "b.html" in both.err
+    assert "name the file .html or .htm or .svg" in run("show", demo, "--html", tmp_path / "a.png", code=2).err
+    assert not (tmp_path / "a.png").exists()
 
 
 @pytest.mark.parametrize("column", ["pos_tags", "tags", "xpos", "stress"])

@@ -275,6 +275,7 @@ def test_a_set_of_files_of_any_size(transform: Transform, tmp_path: Path) -> Non
     same_rows(rows(limited), rows(one)[: rows(limited).num_rows])
 
 
+@pytest.mark.filterwarnings("ignore:.*the words look divided already")
 def test_each_split_begins_anew_and_a_set_can_be_a_source(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for split in ("train", "test"):

@@ -73,6 +73,9 @@ def test_files_that_changed_after_the_training(bank: Path, tmp_path: Path) -> No
     another = {"seconds": 0, "result": None, "files": None, "sha256": None}  # the log tells the time
     assert stored(out, "run.json") | another == told | another
     run("report", out, "-o", tmp_path / "report")
+    some("test", bank / "train.conllu")
+    assert "its encoded text is another one: train.conllu has changed" in pretrain(bank, out, "--resume", code=1).err
+    some("train", bank / "train.conllu")
 
     dev, grammar = bank / "dev.conllu", out / "files" / "own.grammar.tsv"
     some("test", dev)
@@ -108,6 +111,14 @@ def test_a_run_of_a_source_without_held_out_text(tmp_path: Path) -> None:
     assert "--pairs has no effect" in told
     assert "--heldout-length has no effect" in told
     assert stored(out)["measures"]["alignment"]["settings"] == {}
+
+
+def test_a_run_of_a_source_without_training_text_is_evaluated_on_another_split(bank: Path, tmp_path: Path) -> None:
+    (bank / "train.conllu").rename(bank / "test.conllu")
+    assert "bank has no train split: the run is trained on validation" in pretrain(bank, tmp_path / "run").err
+    found = evaluate(tmp_path / "run", "--measure", "perplexity")
+    assert "no held-out split" not in found.err
+    assert "perplexity: sentences 38 (at most 2,000), length 128, split test" in found.out
 
 
 def test_a_checkpoint_of_a_dictionary_or_a_reference_that_changed(tmp_path: Path) -> None:

@@ -195,3 +195,20 @@ def test_documents_of_long_lines_are_counted(tmp_path: Path) -> None:
     lines = ["a " * BLOCK, "", " " * BLOCK, "b", "c" * 3 * BLOCK]
     path = written(tmp_path / "a.txt", "\n".join(lines))
     assert text_format.count(path) == (3, 5)
+
+
+def test_files_that_accompany_data_are_left_out_and_named(tmp_path: Path) -> None:
+    """A folder of Universal Dependencies as it is published; other text beside it is never left out unasked."""
+    beside = ("LICENSE.txt", "README.md", "CHANGES", "stats.xml")
+    for name in ("en_x-ud-train.conllu", "en_x-ud-test.conllu", *beside):
+        written(tmp_path / name, "1\tGo\tgo\tVERB\t_\t_\t0\troot\t_\t_\n\n" if "-ud-" in name else "Some words .\n")
+    show = ("make", "--t", "inv", tmp_path, "--limit", 1, "-o")
+    assert "left out, beside the conllu files: LICENSE.txt; to read one" in run(*show, tmp_path / "o1").err
+    told = run(*show, tmp_path / "o2", "--format", "conllu").err
+    assert f"conllu files: {', '.join(sorted(beside))}; to read one" in told
+    written(tmp_path / "notes.txt", "Some words .\n")
+    assert "files of several formats: .conllu, .txt" in run(*show, tmp_path / "o3", code=2).err
+    assert "LICENSE.txt, README.md, notes.txt" in run(*show, tmp_path / "o4", "--format", "conllu").err
+    texts = written(tmp_path / "texts" / "a.txt", "Some words .\n").parent
+    written(texts / "README.txt", "Some words .\n")
+    assert [part.name for part in find(SourceRequest(str(texts))).parts] == ["README.txt", "a.txt"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from derivlang.sources.doubts import is_not_english, is_wrapped
+from derivlang.sources.doubts import is_divided, is_not_english, is_wrapped
 from tests.commands import run, written
 from tests.helpers import ROOT
 
@@ -58,16 +58,47 @@ def test_a_paragraph_in_another_language_is_told(place: int, of: int, tmp_path: 
     assert "hardly" not in run(*make, "--force", "--lang", "en").err
 
 
+@pytest.mark.parametrize(
+    ("language", "advice"),
+    [
+        ("FR", "pass --lang fr"),
+        ("fr-FR", "pass --lang fr"),
+        ("french", "pass --lang fr"),
+        ("xyz", "pass --lang xx for"),
+    ],
+)
+def test_a_language_that_is_not_written_as_its_code(language: str, advice: str, tmp_path: Path) -> None:
+    told = run("make", "--t", "inv", written(tmp_path / "a.txt", "Oui .\n"), "--lang", language, code=2).err
+    assert f"no word rules for the language {language!r} [language]\n  {advice}" in told
+
+
 def test_words_of_names_and_texts_in_other_scripts_are_not_english() -> None:
     assert is_not_english([" ".join(f"{chr(0x430 + n % 32)}{n}" for n in range(60))])
     assert not is_not_english([" ".join([*map(str, range(95)), *["and"] * 5])])
     assert not is_not_english(["la la la"] * 100)
 
 
+def test_words_that_are_divided_already_are_told(tmp_path: Path) -> None:
+    words = ENGLISH.replace(".", " .").replace(",", " ,") * 2
+    for options, told in (((), True), (("--words", "space"), False), (("--words", "spacy"), False)):
+        for text, file in ((words, "a.txt"), (f'text,label\n"{words}",1\n', "a.csv")):
+            ran = run("make", "--t", "inv", written(tmp_path / file, text), "-o", tmp_path / "out", "--force", *options)
+            assert (f"{file}: the words look divided already" in ran.err) == told
+    assert not is_divided([words[:200]])
+    assert not is_divided([FRENCH.replace(";", " ;")])
+
+
 def test_wrapped_lines_are_told(tmp_path: Path) -> None:
     words = ENGLISH.replace("\n", " ") * 3
     wrapped = "\n\n".join(textwrap.fill(words[part:], 72) for part in range(3)) + "\n"
-    for text, told in ((wrapped, True), (ENGLISH * 3, False), (textwrap.fill(words, 30), False)):
+    few, wide = textwrap.fill(words[:700], 66), textwrap.fill(words, 125)
+    for text, told in (
+        (wrapped, True),
+        (few, True),
+        (wide, True),
+        (ENGLISH * 3, False),
+        (textwrap.fill(words, 30), False),
+    ):
         ran = run("make", "--t", "inv", written(tmp_path / "a.txt", text), "-o", tmp_path / "out", "--force")
         assert ("look wrapped at one width" in ran.err) == told
     (tmp_path / "folder").mkdir()

@@ -567,6 +567,7 @@ def test_an_unknown_label_is_named_with_its_row(value: Any) -> None:
         read(table, PAIRS)
     assert str(caught.value).startswith("file:1: ")
     assert caught.value.id == "unknown-label"
+    assert "write one of these names, in this spelling" in str(caught.value)
 
 
 def test_labels_that_mean_the_same_are_one_and_no_label_is_minus_one() -> None:

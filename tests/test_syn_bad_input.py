@@ -183,3 +183,21 @@ def test_in_a_process_of_its_own_there_is_no_traceback() -> None:
         ran = spawn("make", *arguments, "-o", "out", code=2)
         assert "Traceback" not in ran.err
         assert not Path("out").exists()
+
+
+def test_relations_that_universal_dependencies_does_not_have_are_named() -> None:
+    """All of them are refused, some are counted, and subtypes and relations of UD v1 are known."""
+    relations = dict(zip(("nsubj", "root", "punct"), ("NSUBJ", "ROOT", "PUNCT"), strict=True))
+    for name in ("nsubj", "nsubj:outer", "nsubjpass", "NSUBJ"):
+        written(Path(f"{name}.conllu"), TREE.replace("nsubj", name))
+    said = [run("show", "--t", "syn:fr", f"{name}.conllu").err for name in ("nsubj:outer", "nsubjpass", "NSUBJ")]
+    assert said[:2] == ["", ""]
+    assert "NSUBJ.conllu: 1 word with a relation that Universal Dependencies does not have" in said[2]
+    ran = run("make", "--t", "trans,swap", "NSUBJ.conllu", "-o", "set")
+    assert "NSUBJ.conllu: 1 word with a relation" in ran.err
+    assert "1 word has a relation that Universal Dependencies does not have" in ran.out
+    assert "NSUBJ.conllu: 1 word with a relation" in run("stats", "--t", "swap", "NSUBJ.conllu").err
+    for old, new in relations.items():
+        written(Path("a.conllu"), Path("a.conllu").read_text("utf-8").replace(old, new))
+    said = [refused("make", "--t", spec, "a.conllu", code=1) for spec in ("syn:fr", "case")]
+    assert all("a.conllu:2 (sent_id a): 'NSUBJ' is not a relation of Universal Dependencies" in one for one in said)

@@ -38,6 +38,8 @@ from tests.commands import run
 from tests.training import batches, loader, log, material, pair, settings, trained, warnings_to, weights
 from tests.training import data_folder as shared_data
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*the words look divided already")
+
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
@@ -309,7 +311,7 @@ def test_a_run_of_the_command(tmp_path: Path) -> None:
     with other.open("a", encoding="utf-8") as file:
         file.write("one more sentence .\n")
     told = run(*made, "-o", tmp_path / "run", "--resume", code=1).err
-    assert "the encoded text of its derived language is another one" in told
+    assert f"the encoded text of its derived language is another one: {other} may have changed" in told
 
 
 def test_pairs_of_a_file_beside_both_texts(tmp_path: Path) -> None:

@@ -142,12 +142,14 @@ def shortened(text: str) -> str:
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Print the package's own `warnings` of the block as `warn` does, whatever Python's filters say (`-W`)."""
-    before = warnings.showwarning
+    """Print the package's own `warnings` of the block as `warn` does, each once, whatever Python's filters say."""
+    before, shown = warnings.showwarning, set[str]()
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
         if issubclass(category, DerivlangWarning):
-            warn(str(message))
+            if str(message) not in shown:
+                warn(str(message))
+            shown.add(str(message))
         else:
             before(message, category, *rest, **more)
 

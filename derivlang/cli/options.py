@@ -39,7 +39,8 @@ _OF_TRANSFORMS = {
     "head] no such phrase",
     "sentences-emptied": "sentence[|s] lost all words and [is|are] empty",
     "switch-unknown": "constituent[|s] [keeps its|keep their] order, since no rule of the grammar makes [it|them]",
-    "trees-not-projective": "source tree[|s] [has|have] crossing arcs (punctuation within phrases not counted)",
+    "trees-not-projective": "source tree[|s] [has|have] crossing arcs (punctuation within phrases not counted): "
+    "a phrase with gaps became one block, unless nonprojective=keep-order",
     "trees-kept-for-a-mark": "tree[|s] [keeps its|keep their] order, since a bracket or quote would come first",
 }
 _FORMS = re.compile(r"\[([^\]|]*)\|([^\]]*)\]")

@@ -19,13 +19,14 @@ Type checkers see the constructor that `dataclass` makes, with the settings of e
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar
 
 from derivlang.core.dependencies import check_dependencies
-from derivlang.core.errors import unknown
+from derivlang.core.errors import UsageError, unknown
 from derivlang.core.messages import errors_in_python, in_python
 from derivlang.core.settings import Declared, Settings, declared, setting
 from derivlang.display.bar import ProgressBar
@@ -80,7 +81,15 @@ class Command(Settings, Generic[Result]):
     def of(cls, values: Mapping[str, Any]) -> Self:
         """Return the command of what a user gave. Raise UsageError for a wrong value, and for what does not fit."""
         kind: type = cls
-        settings, made = declared(kind), cls(**values)
+        settings, source = declared(kind), values.get("source", "")
+        if "source" not in settings and not isinstance(source, (str, os.PathLike)):
+            raise UsageError(
+                f"a source is a name or a path, not {type(source).__name__}",
+                where="SOURCE",
+                fix="write the rows to a file, such as .jsonl or .csv; derivlang.map_dataset derives a Dataset",
+                id="bad-value",
+            )
+        made = cls(**values)
         given = {name for name in values if _is_given(settings.get(name), getattr(made, name))}
         needs = {one.where: one.needs for name, one in settings.items() if name in given}
         check_dependencies(needs, {flag for name in given for flag in _spellings(name, settings.get(name))})

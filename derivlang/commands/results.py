@@ -11,6 +11,7 @@ from derivlang.commands.evaluate import Evaluate
 from derivlang.commands.folders import InFolder, set_size
 from derivlang.core.dependencies import require_torch
 from derivlang.core.errors import UsageError, unknown
+from derivlang.core.names import split_name
 from derivlang.core.settings import setting, typed
 from derivlang.display.bar import ProgressBar
 from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
@@ -188,6 +189,10 @@ class DerivedSet(InFolder):
 
         splits = self.manifest["splits"]
         files = {name: [str(self.path / shard["file"]) for shard in one["shards"]] for name, one in splits.items()}
+        if split is not None and split not in files and not {*"[+"} & {*split}:  # `datasets` reads train[:9]
+            split = split_name(split)
+            if split not in files:
+                raise unknown("split", split, files, where=str(self.path))
         loaded: Dataset | DatasetDict = datasets.load_dataset("parquet", data_files=files, split=split)
         return loaded
 

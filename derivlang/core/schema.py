@@ -19,6 +19,17 @@ from derivlang.core.errors import LayerError
 
 # The order in which Hugging Face's UD lists the tags; users' scripts read them by number.
 UPOS = tuple("NOUN PUNCT ADP NUM SYM SCONJ ADJ PART DET CCONJ PROPN PRON X _ ADV INTJ VERB AUX".split())
+# Relations of Universal Dependencies, without subtypes, of its versions 1 and 2.
+V1_RELATIONS = frozenset(
+    "acl advcl advmod amod appos aux auxpass case cc ccomp compound conj cop csubj csubjpass dep det discourse"
+    " dislocated dobj expl foreign goeswith iobj list mark mwe name neg nmod nsubj nsubjpass nummod parataxis punct"
+    " remnant reparandum root vocative xcomp".split()
+)
+V2_RELATIONS = frozenset(
+    "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl"
+    " fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative"
+    " xcomp".split()
+)
 NLI = ("entailment", "neutral", "contradiction")
 # Other spellings of these labels, and the mark of pairs without a label.
 NLI_SPELLINGS = {"contradictory": "contradiction"}

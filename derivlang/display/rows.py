@@ -31,7 +31,7 @@ from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import FileSpan
 from derivlang.sources.find import find
-from derivlang.sources.read import Reading, batches
+from derivlang.sources.read import Reading, batches, warn_of_relations
 from derivlang.sources.request import SourceRequest
 from derivlang.store.manifest import Derived, load
 from derivlang.transforms.fitting import read_lexicon
@@ -240,6 +240,7 @@ def rows_of_file(
     there is no such row, and as `find` and `fit` do.
     """
     corpus = find(request)
+    pipeline.warn_of_misfits(corpus.language)
     fitted = pipeline.fit(saved=read_lexicon(lexicon) if lexicon else None, where=str(lexicon))
     trees = pipeline.needs_trees and not corpus.schema.has_trees
     parser = find_parser(None, corpus.language) if trees else None
@@ -263,6 +264,7 @@ def rows_of_file(
                     return
 
     out = list(islice(all_rows(), count * max(1, len(corpus.schema.sides))))
+    warn_of_relations(reading.counts, corpus.name)
     if not out:
         raise DataError(f"the source has no row {first}", where=request.source, id="row")
     return out

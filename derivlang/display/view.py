@@ -119,6 +119,9 @@ def _labels(line: Line) -> list[list[str]]:
     return labels
 
 
+_SUFFIXES = (".html", ".htm", ".svg")  # of drawings
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """One or several rows. A notebook shows them as a drawing; `print` writes them as `derivlang show` does."""
@@ -154,6 +157,9 @@ class View:
         check_local(path, "pages and pictures")
         if not self.rows:
             raise UsageError("there is no row to draw", where=str(path), id="no-row")
+        if path.suffix.lower() not in _SUFFIXES:
+            fix = f"name the file {' or '.join(_SUFFIXES)}"
+            raise UsageError("the file would hold a page (HTML)", where=str(path), fix=fix, id="output")
         text = standalone_svg(self.rows[0]) if path.suffix.lower() == ".svg" else page(self.rows, self.title, told)
         with held_file(path, "a drawing", text), writing(path, replace=force) as stream:
             stream.write(text.encode())

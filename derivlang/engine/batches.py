@@ -26,7 +26,7 @@ from derivlang.formats.inspection import FileStamp
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
-from derivlang.sources.read import Reading
+from derivlang.sources.read import Reading, warn_of_relations
 from derivlang.sources.request import SourceRequest
 
 
@@ -68,6 +68,7 @@ class Source:
                 fix="name its source, and the whole pipeline with --t",
                 id="derived-source",
             )
+        pipeline.warn_of_misfits(corpus.language)
         if trees and pipeline.needs_trees and not corpus.schema.has_trees:
             options = MakeOptions(Path(), splits=splits, limit=limit, parser=parser, parses=parses)
             corpus = parsed(corpus, request, options, events or Events())
@@ -91,6 +92,7 @@ class Source:
             )
             for batch in read_task(job, task, reading):
                 yield self._split(batch)
+            warn_of_relations(reading.counts, self.corpus.name)
 
     def vocabulary(self) -> tuple[pa.Array, Int64]:
         """Return types and counts of the split that lexicons are fitted on: train, else the first."""

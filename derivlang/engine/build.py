@@ -39,6 +39,7 @@ from derivlang.formats.inspection import read_anew
 from derivlang.formats.opening import open_lines
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import LOOKING, stage
+from derivlang.sources.read import warn_of_relations
 from derivlang.store.card import card
 from derivlang.store.making import Making
 from derivlang.store.manifest import CARD, COUNTS, LEXICON, NAME, document_of, dump, shards_of
@@ -271,6 +272,7 @@ def assemble(planned: Planned, making: Making, warn: Callable[[str], None], *, s
         warn(message)
     shared = shares(types, counts, job.lexicon)
     manifest = manifest_of(job, plan, planned.files, making.plan, results, shared, planned.limit)
+    warn_of_relations(manifest["changed"], job.corpus.name, warn)
     text = card(manifest, job.pipeline.with_defaults)
     manifest["card"] = sha256(text.encode()).hexdigest()
     texts = {CARD: text, NAME: dump(manifest)}

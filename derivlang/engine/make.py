@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +92,7 @@ def job_of(
         raise unused_parser(no_parser(corpus, pipeline))
     elif options.parses is not None:
         events.warn(f"{no_parser(corpus, pipeline)}, so --parses has no effect")
-    for told in chain.from_iterable(transform.misfits(corpus.language) for transform in pipeline.transforms):
-        events.warn(told)
+    pipeline.warn_of_misfits(corpus.language, events.warn)
     warn_of_unused(corpus.name, corpus.schema, options.policies, events.warn, repair_tags=options.repair_tags)
     job = Job(
         corpus,

@@ -1,7 +1,8 @@
 """Held-out sentences of a run's source, in both languages and parallel word by word.
 
-They come from the validation split (else test, else the first). The distinct sentences that have at least three words
-and fit into a row are ranked by key, so a larger sample contains a smaller one.
+They come from the validation split, else test, unless the run was trained on it; else from the first. The distinct
+sentences that have at least three words and fit into a row are ranked by key, so a larger sample contains a smaller
+one.
 
 The text that a run was trained on has the sub-words that its model predicts, in pieces of sentences as in the rows of
 the training, each with its closing </s>. The source is read again, as its encoded data may be elsewhere; the hashes of

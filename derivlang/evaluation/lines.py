@@ -129,12 +129,9 @@ _OF_TEST = {  # numbers of the record, in words
 def _lines(label: str, means: Sequence[_Mean], entry: Mapping[str, Any], signature: Mapping[str, Any]) -> Iterator[str]:
     told = (f"{n:,} {_OF_TEST.get(name, name.replace('_', ' '))}" for name, n in (entry.get("test") or {}).items())
     of_test = f"; the test set has {', '.join(told)}" if entry.get("test") else ""
-    settings = (
-        f"{name.replace('_', ' ')} {f'{value:,}' if type(value) is int else value}"
-        for name, value in entry["settings"].items()
-    )
-    yield f"{label}: {', '.join(settings)}{of_test}".rstrip()
     scored = [one for one in means if one.regime != CHANCE]
+    n_read = max((len(one.counts) for one in scored if one.row["unit"] == "sentence"), default=0)
+    yield f"{label}: {', '.join(_settings(entry['settings'], n_read))}{of_test}".rstrip()
     for layer in sorted({one.row["layer"] for one in scored} - {None}):
         told = (f"{one.column.shown} {one.value}{_chance(means, one)}" for one in scored if one.row["layer"] == layer)
         yield f"{label}, layer {layer}: {', '.join(told)}"
@@ -196,6 +193,15 @@ def _chance(means: Iterable[_Mean], one: _Mean) -> str:
     }
     places = [(group, layer) for group in (one.group, "") for layer in (one.row["layer"], None)]
     return next((f" (chance {guesses[place].value})" for place in places if place in guesses), "")
+
+
+def _settings(settings: Mapping[str, Any], n_read: int) -> Iterator[str]:
+    """Yield settings with their values. n_read: the sentences that were read, 0 if that is not known."""
+    for name, value in settings.items():
+        if name in ("sentences", "pairs") and 0 < n_read < value:
+            yield f"{name} {n_read:,} (at most {value:,})"
+        else:
+            yield f"{name.replace('_', ' ')} {f'{value:,}' if type(value) is int else value}"
 
 
 def _number(column: Column, value: float) -> str:

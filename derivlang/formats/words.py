@@ -239,6 +239,7 @@ class Splitter:
                     f"spaCy has no word rules for the language {self.language!r}",
                     where="--lang",
                     fix=rules_for(self.language)
+                    or _near_language(self.language)
                     or "pass --lang xx for rules that fit most alphabets, or --words unicode or --words space",
                     id="language",
                 ) from None
@@ -258,6 +259,16 @@ def has_rules(language: str) -> bool:
     """Return whether spaCy has word rules for a language, by its code, without loading them."""
     spacy = find_spec("spacy")
     return spacy is not None and spacy.origin is not None and (Path(spacy.origin).parent / "lang" / language).is_dir()
+
+
+def _near_language(language: str) -> str | None:
+    """Return advice for a language that is not written as its code: FR, fr_FR, French."""
+    code, spacy = re.split("[-_]", language.lower())[0], find_spec("spacy")
+    if not has_rules(code) and spacy is not None and spacy.origin is not None:
+        inits = sorted((Path(spacy.origin).parent / "lang").glob("*/__init__.py"))
+        named = f"class {language.title().replace(' ', '')}("
+        code = next((path.parent.name for path in inits if named in path.read_text("utf-8")), "")
+    return f"pass --lang {code}" if code and has_rules(code) else None
 
 
 @cache

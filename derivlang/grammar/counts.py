@@ -26,8 +26,9 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int64, lengths_of
 from derivlang.core.errors import DataError
+from derivlang.core.schema import V2_RELATIONS
 from derivlang.formats import conllu
-from derivlang.grammar.families import V2_RELATIONS, families_of_trees
+from derivlang.grammar.families import families_of_trees
 from derivlang.grammar.treebank import words_of_tables
 from derivlang.grammar.weights import broken, check_number, lines, with_header
 

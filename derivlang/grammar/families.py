@@ -50,6 +50,7 @@ from numpy.typing import NDArray
 from derivlang.core import schema
 from derivlang.core.arrays import Bool, Int32, Int64, UInt64, offsets_of, take_rows
 from derivlang.core.errors import LayerError, UsageError
+from derivlang.core.schema import V1_RELATIONS, V2_RELATIONS
 from derivlang.grammar.weights import Float
 
 # Nouns, proper nouns and pronouns share one model, as published. Verbs, and each other UPOS, are a class of their own.
@@ -248,16 +249,6 @@ def _relation(token: str) -> str:
     return token.partition("&")[2].partition(":")[0]
 
 
-V1_RELATIONS = frozenset(
-    "acl advcl advmod amod appos aux auxpass case cc ccomp compound conj cop csubj csubjpass dep det discourse"
-    " dislocated dobj expl foreign goeswith iobj list mark mwe name neg nmod nsubj nsubjpass nummod parataxis punct"
-    " remnant reparandum root vocative xcomp".split()
-)
-V2_RELATIONS = frozenset(
-    "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl"
-    " fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative"
-    " xcomp".split()
-)
 ONLY_V1 = V1_RELATIONS - V2_RELATIONS
 # Function words that may take the place of their heads (`syntax/lifting.py`), and the relations of the heads then.
 FUNCTIONS = ("cc", "case", "cop", "mark")

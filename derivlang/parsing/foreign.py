@@ -30,8 +30,8 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, lengths_of
 from derivlang.core.errors import DataError, DerivlangError, UsageError, reason
+from derivlang.core.schema import V2_RELATIONS
 from derivlang.formats.progress import words_done
-from derivlang.grammar.families import V2_RELATIONS
 from derivlang.parsing import normalise
 from derivlang.parsing.base import UPOS, Parses, checked
 from derivlang.parsing.normalise import normalise as normalised

@@ -94,8 +94,8 @@ class Corpus:
 
     @property
     def heldout(self) -> str:
-        """The split of held-out text: validation, else test, else the first, which is the one that is trained on."""
-        return next((split for split in ("validation", "test") if split in self.splits), self.splits[0])
+        """The split of held-out text: validation, else test, unless it is the first, which is trained on; else that."""
+        return next((split for split in ("validation", "test") if split in self.splits[1:]), self.splits[0])
 
     @property
     def is_raw(self) -> bool:

@@ -7,7 +7,7 @@ Columns beside the words stay as they are. Under an order, the words of `spans` 
 because all of them are small.
 
 Raw text is split by the rules of English unless the user names its language, and each line of a text file is a
-paragraph. So text in another language, and wrapped lines, are read wrong.
+paragraph. So text in another language, wrapped lines, and words that are divided already are read wrong.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ _ENOUGH = 5  # rows that fit by chance too seldom
 _BY_CHANCE = 3  # expected misfits, above which none at all is unlikely (5 %)
 # Words of which any English text of some length has many; other languages in Latin letters have hardly one of them.
 _ENGLISH = frozenset("the and to that it with you he she they this are not from have my".split())
-_FEWEST, _LEAST = 50, 0.02  # different words to judge by, and the share of English ones below which it is in doubt
+_FEWEST, _LEAST = 50, 0.02  # different words, or marks, to judge by; and the share of English ones, else in doubt
 _LAST_LATIN = "\u024f"  # of the blocks that hold nearly all letters of Latin script
-_WRAPPED_LINES, _WIDTHS = 20, range(40, 101)  # lines to judge by, and the widths at which people wrap
+_MARKS, _SPACED = re.compile(r"(?:(\s)|\w)[.,](?=\s|$)"), 0.9  # at the end of a word, and the share after a space
+_WRAPPED_LINES, _WIDTHS = 10, range(40, 131)  # lines to judge by, and the widths at which people wrap
 _RAGGED = 15  # characters by which a wrapped line is shorter than the widest, as the next word does not fit
 _MOST = 0.8  # of the lines
 _ENDS = re.compile(r"""[.!?:…。]["'”’»)\]]*$""")
@@ -268,6 +269,12 @@ def is_not_english(texts: Sequence[str]) -> bool:
         return True
     words = [word.lower() for text in texts for word in text.split()]
     return len(set(words)) >= _FEWEST and sum(word in _ENGLISH for word in words) < _LEAST * len(words)
+
+
+def is_divided(texts: Sequence[str]) -> bool:
+    """Return whether nearly all full stops and commas follow a space, as in WikiText: `Ann , who left .`."""
+    spaces = [bool(space) for text in texts for space in _MARKS.findall(text)]
+    return len(spaces) >= _FEWEST and sum(spaces) >= _SPACED * len(spaces)
 
 
 def is_wrapped(lines: Sequence[str]) -> bool:

@@ -33,10 +33,10 @@ from derivlang.formats.opening import suffix_of
 from derivlang.formats.places import PathLike, is_remote, located
 from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
-from derivlang.sources.doubts import is_not_english, is_wrapped
-from derivlang.sources.folder import OF_A_SET, files_below, name_of_path, relative
+from derivlang.sources.doubts import is_divided, is_not_english, is_wrapped
+from derivlang.sources.folder import OF_A_SET, files_below, name_of_path, of_one_format, relative
 from derivlang.sources.infer import infer, types_of_files, unify, without_nli
-from derivlang.sources.labels import decided, is_string_list
+from derivlang.sources.labels import decided, is_string_list, relabelled
 from derivlang.sources.named import SOURCES, missing, named_source, near_names
 from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
@@ -153,13 +153,13 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         request.refuse("a derived set knows its columns", files=False)
         return _derived(path)
     named = request.format is not None
-    files = [path] if path.is_file() else files_below(path, of_any_suffix=named)
+    files = [path] if path.is_file() else of_one_format(files_below(path, of_any_suffix=named), request.format)
     by_suffix = {suffix_of(file): file for file in files}
     if not named and len({tuple(format.name for format in candidates(file)) for file in by_suffix.values()}) > 1:
         raise UsageError(
             f"files of several formats: {', '.join(sorted(by_suffix))}",
             where=str(path),
-            fix="name one file, or a folder of files of one format; --format says that all are of one",
+            fix="name one file, or a folder of files of one format; --format NAME reads only the files of one",
             id="format",
         )
     names = [relative(file, path) for file in files]
@@ -185,7 +185,10 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         )
     schema, types, found, objects = look.schema, None, dict[CorpusFile, pa.Schema](), dict[str, Any]()
     if schema is not None:
-        request.refuse(f"a {format.noun} has no columns to choose")
+        has_tags = any(field.kind == "entities" for field in schema.fields)
+        others = replace(request, label_column=()) if has_tags else request
+        others.refuse(f"a {format.noun} has no columns to choose")
+        schema = relabelled(schema, request.label_column, str(files[0]))
     else:
         assert look.sample is not None
         found = types_of_files(find_format(look.format or format.name), parts, request.encoding, look.options)
@@ -223,7 +226,10 @@ def _language_of(files: Iterable[Path]) -> str:
 
 
 def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
-    """Warn of raw text that is hardly English but divided as such, and of wrapped lines, in the largest file."""
+    """Warn of text that is hardly English but divided as such, or divided already, and of wrapped lines.
+
+    The largest file is looked at.
+    """
     # a link that leads nowhere is an error later
     part = max(corpus.parts, key=lambda one: one.path.stat().st_size if one.path.exists() else 0)
     with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
@@ -236,6 +242,8 @@ def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
         elif by_rules and (other := [text for text in texts if len(text) > _LONG and is_not_english([text])]):
             first = f"{counted(len(other), 'text')} of the first {len(texts):,}"
             warn(f"{part.name}: divided as English, with hardly an English word: {first}, {other[0].strip()[:40]!r} …")
+        if request.words is None and corpus.words == "spacy" and is_divided(texts):
+            warn(f"{part.name}: the words look divided already, and are divided again; --words space keeps them")
         if corpus.schema.running and is_wrapped(texts):
             warn(
                 f"{part.name}: the lines look wrapped at one width, but each is a paragraph of its own; to join the "

@@ -12,10 +12,14 @@ from pathlib import Path
 from derivlang.core.errors import DataError
 from derivlang.core.messages import counted, warn
 from derivlang.core.names import split_of, usual_spelling
-from derivlang.formats.base import format_names, suffixes
+from derivlang.formats.base import candidates, format_names, suffixes
 from derivlang.formats.opening import PACKED, suffix_of, unpacked_name
 from derivlang.formats.places import below, is_remote
 
+_BESIDE = re.compile(
+    r"(licen[cs]e|copying|notice|readme|changes|changelog|citation|authors|contributing)([-._ ].*)?|stats\.xml",
+    re.IGNORECASE,
+)  # names of files that accompany data
 OF_A_SET = ("derivlang.json", ".derivlang")  # the manifest, and what is kept of a set until it is finished
 _RECORDS = ("run.json", "study.json", "report.json", "data.json", "derivlang-tokenizer.json")  # of whole folders
 _RECORD = re.compile(rb'\{\s*"format": \d+,\s*"derivlang": "')  # how every record begins that derivlang writes
@@ -48,6 +52,28 @@ def files_below(folder: Path, *, of_any_suffix: bool = False) -> list[Path]:
         )
     _check_twice(files, folder)
     return files
+
+
+def of_one_format(files: list[Path], format: str | None) -> list[Path]:
+    """Return the files of a folder without those that are not data, and warn of what is left out.
+
+    format: as the user names it; then files whose suffix is of other formats are left out. Else files such as
+    LICENSE.txt are, beside files of one format that is not running text.
+    """
+    of_suffix = {suffix_of(file): file for file in files}
+    known = {suffix: {one.name for one in candidates(file)} for suffix, file in of_suffix.items()}
+    data = [file for file in files if format == "text" or not _BESIDE.fullmatch(file.name)]
+    kinds = [known[suffix_of(file)] for file in data]
+    if format is not None:
+        data = [file for file, names in zip(data, kinds, strict=True) if not names or format in names]
+    elif len({*map(frozenset, known.values())}) < 2 or len({*map(frozenset, kinds)}) > 1 or {"text"} in kinds:
+        return files
+    if not data:
+        return files
+    if left := sorted({*files} - {*data}):
+        name = format or " or ".join(sorted(kinds[0]))
+        warn(f"left out, beside the {name} files: {', '.join(file.name for file in left)}; to read one, name it")
+    return data
 
 
 def _check_not_saved(found: list[Path]) -> None:

@@ -104,6 +104,22 @@ def asked_of(labels: Sequence[str], types: Mapping[str, pa.DataType], where: str
     return asked
 
 
+def relabelled(schema: Schema, labels: Sequence[str], where: str) -> Schema:
+    """Return the schema of a format whose tags may be entities, or a value for each word: [ner_tags=tags].
+
+    Raise UsageError as `asked_of`, and for anything else.
+    """
+    tags = {field.column: pa.list_(pa.string()) for field in schema.fields if field.kind == "entities"}
+    asked = asked_of(labels, tags, where)
+    if other := next((kind for kind in asked.values() if kind not in ("entities", "tags")), None):
+        raise UsageError(
+            f"tags of words cannot be {other}", where=where, fix="NAME=entities or NAME=tags", id="bad-value"
+        )
+    return replace(
+        schema, fields=tuple(replace(field, kind=asked.get(field.column, field.kind)) for field in schema.fields)
+    )
+
+
 def decided(schema: Schema, values: Mapping[str, Sequence[str]], naming: Naming = by_option) -> Schema:
     """Return the schema without undecided columns. One message says what was taken as what, where a value is a tag.
 

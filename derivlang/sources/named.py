@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.core.messages import in_shell
+from derivlang.core.messages import first_names, in_shell
 from derivlang.core.names import SPLITS
 from derivlang.core.plugins import Registry
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
@@ -169,7 +169,13 @@ class NamedSource:
 
     def on_hub(self, argument: str) -> tuple[str, str] | None:
         """Return dataset and configuration on the hub, or None."""
-        return None if self.hub is None else (self.hub[0], self._filled(self.hub[1], argument))
+        if self.hub is None or self.lacks_treebank(argument):
+            return None
+        return self.hub[0], self._filled(self.hub[1], argument)
+
+    def lacks_treebank(self, argument: str) -> bool:
+        """Return whether an argument is a language, where the source takes a treebank: pos:fr or pos:French."""
+        return bool(self.prefix) and argument in {*_UD_CODES, *_UD_CODES.values()}
 
     def layout(self, argument: str) -> list[str]:
         """Return the first pattern of each split, for an error that says where to put the files."""
@@ -370,18 +376,20 @@ def missing(named: NamedSource, argument: str, folders: Sequence[Path], fault: s
     hub = named.on_hub(argument)
     looked = f" in {', '.join(map(str, folders))}" if folders else ", and no --data-dir was given"
     reason = f"; the hub ({'/'.join(hub)}) does not give it: {fault}" if hub and fault else ""
-    there = ", ".join([*_siblings(named, folders), *near_names(named, argument, folders)])
-    files = "\n    ".join(named.layout(argument))
-    return DataError(
-        f"the source {named.full_name(argument)} was not found{looked}{reason}{there and f'; {there} is there'}",
-        fix=f"put these files into a folder and pass it as --data-dir:\n    {files}",
-        id="source-missing",
-    )
+    near = [*_siblings(named, folders), *near_names(named, argument, folders)]
+    what = f"the source {named.full_name(argument)} was not found{looked}{reason}"
+    fix = "\n    ".join(["put these files into a folder and pass it as --data-dir:", *named.layout(argument)])
+    if named.lacks_treebank(argument):
+        what = f"{named.name} takes a treebank, and {argument!r} is a language"
+        fix = f"name the treebank, such as {near[0] if near else 'pos:French-GSD'}"
+    return DataError(what + (f"; {first_names(near, 5)} is there" if near else ""), fix=fix, id="source-missing")
 
 
 def near_names(named: NamedSource, argument: str, folders: Sequence[Path]) -> list[str]:
-    """Return the sets in these folders whose names are nearly the same as an argument."""
-    near = difflib.get_close_matches(argument, named.arguments_in(folders), cutoff=0.5)
+    """Return the sets in these folders of a language, or whose names are nearly the same as an argument."""
+    there, code = sorted(named.arguments_in(folders)), _UD_CODES.get(argument.capitalize(), argument)
+    near = [name for name in there if named.language_of(name) == code]
+    near = near or difflib.get_close_matches(argument, there, cutoff=0.5)
     return [named.full_name(name) for name in near]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import chain
@@ -18,8 +18,10 @@ from derivlang.core.batch import Batch, build
 from derivlang.core.columns import bring
 from derivlang.core.errors import DataError, LayerError, parse_errors
 from derivlang.core.from_table import Splits, from_table, joined, to_batch
+from derivlang.core.layers.tree import UNKNOWN
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
+from derivlang.core.messages import counted, warn
 from derivlang.core.schema import Schema, answered_side, left_out
 from derivlang.formats.base import NO_FILES, Format, find_format
 from derivlang.formats.objects import as_given, opened
@@ -77,6 +79,15 @@ def batches(
         yield from text_batches(joined_rows, reading.splitter, batch_words)
     else:
         yield from _labelled(corpus, joined_rows, reading)
+
+
+def warn_of_relations(counts: Mapping[str, int], name: str, warn: Callable[[str], None] = warn) -> None:
+    """Warn of relations that orders of trees do not know, if some were counted. name: of the corpus."""
+    if n_words := counts.get(UNKNOWN, 0):
+        warn(
+            f"{name}: {counted(n_words, 'word')} with a relation that Universal Dependencies does not have, which "
+            "orders of trees do not know; convert them to nsubj, obj, obl …, in small letters, or parse the text"
+        )
 
 
 def text_batches(tables: Iterable[Rows], splitter: Splitter, batch_words: int = WORDS_PER_BATCH) -> Iterator[Batch]:

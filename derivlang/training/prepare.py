@@ -254,13 +254,16 @@ def _encoded_texts(
     for text, numbers in zip(folders, by_text(settings.asked), strict=True):
         some = languages.of(numbers) if settings.language else languages
         source = _source(text, some)
+        split, several = source.corpus.splits[0], len(source.corpus.splits) > 1
+        if split != "train" and (several or "train" in source.corpus.expected):
+            warn(f"{source.corpus.name} has no train split: the run is trained on {split}")
         read: dict[int, Data] = {}
         for length in lengths:
             # pairs are always of whole sentences
             packing = settings.packing if length == settings.seq_len else "sentences"
             read[length] = encode(
                 partial(text.made, what="encoding"), source, some,
-                split=source.corpus.splits[0], seq_len=length, limit=settings.limit, packing=packing,
+                split=split, seq_len=length, limit=settings.limit, packing=packing,
             )  # fmt: skip
         if texts:
             trained, keys = (one[settings.seq_len].keys for one in (texts[0], read))

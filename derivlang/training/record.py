@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import transformers
 
+from derivlang.core.messages import first_names
 from derivlang.core.settings import declared
 from derivlang.core.version import __version__
 from derivlang.pipeline import Pipeline
@@ -104,23 +105,35 @@ class RunInputs:
             for name in self.model_config.training
             if name in recorded and recorded[name] != wanted.get(name) and declared(TrainingSettings)[name].option
         )
+        changed = self._changed(before)
         also = f"; if it is the same, pass {former}, as the model had then" if former else ""
         check_same(
             recorded,
             wanted,
             "is another run",
             where=str(run),
-            fix=f"give the same command as before, or another folder{also}",
+            fix=f"give the same command and text as before, or another folder{also}",
             id="other-run",
             words={
-                "data": "its encoded text is another one",
-                "derived_data": "the encoded text of its derived language is another one",
+                "data": f"its encoded text is another one{changed}",
+                "derived_data": f"the encoded text of its derived language is another one{changed}",
                 "streams": "its sentence pairs are others",
                 "dictionary": f"its dictionary is not {self.prepared.files.get(DICTIONARY, 'the given one')}",
                 "fingerprint": f"the config of the model {self.settings.model}, or derivlang's rules, have changed "
                 "since",
             },
         )
+
+    def _changed(self, before: Mapping[str, Any]) -> str:
+        """Return which files of the source have changed since the record `before`, else the other texts that may."""
+        was = {file["name"]: file["sha256"] for file in before.get("training_files") or ()}
+        files = self.prepared.origin.files if self.prepared.origin else []
+        changed = [file["name"] for file in files if was.get(file["name"], file["sha256"]) != file["sha256"]]
+        if changed:
+            return f": {first_names(changed)} {'has' if len(changed) == 1 else 'have'} changed"
+        asked = self.settings.asked
+        texts = [asked[numbers[0]].text for numbers in by_text(asked)[1:]]
+        return f": {first_names(texts)} may have changed" if texts else ""
 
     def reached(self, step: int, subwords: int, seconds: float, counts: Mapping[str, int]) -> dict[str, Any]:
         """Return what run.json says of how far a run has come. counts: of its first `step` steps."""

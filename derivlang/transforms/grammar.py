@@ -45,9 +45,10 @@ import numpy as np
 from derivlang.core.arrays import Int64, ranks_in_runs
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import Draws
+from derivlang.core.schema import V2_RELATIONS
 from derivlang.core.spec import Named, param
 from derivlang.formats.places import once_per_version
-from derivlang.grammar.families import LIFTED, V2_RELATIONS
+from derivlang.grammar.families import LIFTED
 from derivlang.grammar.weights import broken, lines
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.layout import Listing, Members

@@ -50,10 +50,10 @@ from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.words import Words, numbers_of
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
+from derivlang.core.schema import V2_RELATIONS
 from derivlang.core.spec import Named, param
 from derivlang.formats.opening import utf8_text
 from derivlang.formats.places import once_per_version
-from derivlang.grammar.families import V2_RELATIONS
 from derivlang.syntax.forest import forest_of
 from derivlang.syntax.lifting import with_outer_copulas
 from derivlang.syntax.words import see

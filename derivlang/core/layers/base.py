@@ -168,7 +168,9 @@ def read_classes(field: Field, flat: pa.Array, where: Callable[[int], str | None
         raise LayerError(
             f"{field.column} is {flat[at].as_py()!r}, which is not one of {', '.join(field.classes)}",
             where=where(at),
-            fix=_UD_V1 if (field.column, flat[at].as_py()) == ("upos", "CONJ") else None,
+            fix=_UD_V1
+            if (field.column, flat[at].as_py()) == ("upos", "CONJ")
+            else "write one of these names, in this spelling, or leave out the row",
             id="unknown-label",
         )
     return np.asarray(codes, np.int32)

@@ -210,8 +210,7 @@ def _unknown_tag(name: str, names: tuple[str, ...], tag: int, where: str | None,
         f"begin: {names[tag]!r}",
         where=where,
         fix="if they are entities, write B- before the first tag of each and I- before the others; "
-        "if each word has a tag of its own, such as its part of speech, give them as lists in JSON Lines, with "
-        f"--label-column {in_shell(name)}=tags",
+        f"if each word has a tag of its own, such as its part of speech, pass --label-column {in_shell(name)}=tags",
         id="tags-without-prefix",
     )
 

@@ -30,8 +30,10 @@ from derivlang.core.layers.misc import Misc
 from derivlang.core.layers.nodes import NODES, Nodes, move_empty, move_ranges, stray
 from derivlang.core.layers.words import Words
 from derivlang.core.policies import Policies
-from derivlang.core.schema import Field
+from derivlang.core.schema import V1_RELATIONS, V2_RELATIONS, Field
 from derivlang.core.trees import NO_HEAD, first_fault
+
+UNKNOWN = "relations-unknown"  # the count of words with a relation that Universal Dependencies does not have
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +68,7 @@ class Tree(Layer):
     """
 
     losses: ClassVar[Mapping[str, str]] = {
+        UNKNOWN: "word[|s] [has|have] a relation that Universal Dependencies does not have",
         "mwt-dissolved": "multiword token[|s] [was|were] dissolved: [its|their] words are no longer adjacent and in "
         "order (--mwt atomic keeps [it|them])",
         "mwt-deleted": "multiword token[|s] [was|were] dissolved, since [its|their] words were deleted",
@@ -103,7 +106,25 @@ class Tree(Layer):
                 fix="correct the tree, or leave out the sentence",
                 id=id,
             )
-        return cls._of(field, labels)
+        trees = cls._of(field, labels)
+        if labels.whole_trees:
+            trees._check_relations(labels)
+        return trees
+
+    def _check_relations(self, labels: Labels) -> None:
+        """Count the words whose relation is not one of Universal Dependencies. Raise LayerError if all are."""
+        names = [(name or "_").partition(":")[0] for name in self.deprel.values.to_pylist()]
+        unknown = np.array([name not in V1_RELATIONS | V2_RELATIONS for name in names], bool)[self.deprel.codes]
+        if len(unknown) and unknown.all():
+            raise LayerError(
+                f"{names[self.deprel.codes[0]]!r} is not a relation of Universal Dependencies, nor is any other here",
+                where=labels.word(0),
+                fix="an order of trees reads nsubj, obj, obl …, in small letters: convert the relations, or parse the "
+                "text",
+                id="unknown-relation",
+            )
+        if unknown.any():
+            labels.counts[UNKNOWN] += int(unknown.sum())
 
     @classmethod
     def restore(cls, field: Field, labels: Labels) -> Self:

@@ -24,13 +24,13 @@ import numpy as np
 from derivlang.core.arrays import Int64, lengths_of, owners
 from derivlang.core.errors import DataError
 from derivlang.core.layers.tree import Tree
+from derivlang.core.schema import V2_RELATIONS
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.formulas import fixed
 from derivlang.evaluation.metrics import Metric, head_counts, right_counts
 from derivlang.evaluation.rows import LanguageRows, ParallelRows
 from derivlang.evaluation.tasks.base import Task
-from derivlang.grammar.families import V2_RELATIONS
 from derivlang.sources.corpus import Corpus
 
 if TYPE_CHECKING:
