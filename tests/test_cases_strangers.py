@@ -87,6 +87,7 @@ def test_a_key_that_comes_late_is_a_column_of_all_rows(tmp_path: Path) -> None:
         ("a.txt", "a\rb\r" * 9 + "one line\ntwo line\n", "text with lines that end in \\r, as on old Macs"),
         ("a.txt", "idx\treview\n1\tA good film .\n2\tA bad one .\n", "looks like a table whose columns are separated"),
         ("a.conll", "Bo\tB-PER\rran\tO\r\rIda\tB-PER\r", "a.conll:1: the line has carriage returns inside"),
+        ("a.conll", "Bo\tO\n\n-DOCSTART- O\rIda\tB-PER\r\nran\tO\n", "a.conll:3: the line has carriage returns inside"),
     ],
 )
 def test_text_of_another_form_is_refused(name: str, text: str, told: str, tmp_path: Path) -> None:

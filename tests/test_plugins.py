@@ -314,6 +314,20 @@ def test_a_plug_in_that_is_broken_is_named(value: str, message: str, site: Path,
     forked("show", "--t", "inv", "a b .", path=[tmp_path, site])
 
 
+def test_the_code_of_a_plug_in_is_of_its_language(tmp_path: Path) -> None:
+    info = tmp_path / "edited-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: edited\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text("[derivlang.transforms]\nedited = edited:Edited\n")
+    text = (PLUGIN / "derivlang_sample" / "transforms.py").read_text("utf-8")
+    text = text.replace("class Turn", "class Edited").replace('"turn"', '"edited"')
+    make = ("make", "--t", "edited", "demo", "-o", tmp_path / "out")
+    for edited, code, told in ((text, 0, "sentences"), (text, 0, "complete"), (f"{text}\n# more\n", 1, "other")):
+        (tmp_path / "edited.py").write_text(edited, "utf-8")
+        done = forked(*make, path=[tmp_path], code=code)
+        assert told in done.out + done.err
+
+
 def test_a_source_that_is_broken_spoils_no_other(site: Path, tmp_path: Path) -> None:
     info = tmp_path / "broken-0.1.dist-info"
     info.mkdir()

@@ -261,25 +261,6 @@ def test_a_run_of_several_languages_names_these(tmp_path: Path) -> None:
     assert report(found, tmp_path / "report")["runs"] == 1
 
 
-@pytest.mark.parametrize(
-    ("facts", "told"),
-    [
-        ({}, "Source: synthetic."),
-        ({"reading": {"lang": None}}, "Source: synthetic."),
-        ({"reading": {"lang": "de"}}, "Source: de (synthetic)."),
-        (
-            {"reading": {"lang": None}, "settings": {"language": ["en=text:synthetic", "la=t:inv"]}},
-            "Source: en (synthetic).",
-        ),
-    ],
-)
-def test_a_source_has_the_name_of_its_language(facts: dict[str, Any], told: str, tmp_path: Path) -> None:
-    for seed in (1, 2):
-        runs.run(tmp_path / f"run.{seed}", seed=seed, facts=facts)
-    report(derivlang.scores(tmp_path), tmp_path / "report")
-    assert told in text_of(tmp_path / "report")
-
-
 def test_a_factor_has_one_baseline(tmp_path: Path) -> None:
     twice = ("--baseline", "t=inv", "--baseline", "objective=mlm", "--baseline", "t=trans")
     assert "--baseline: a factor has two baselines" in run("report", tmp_path, *twice, code=2).err

@@ -34,7 +34,7 @@ from derivlang.studies.commands import EVALUATE, TypedFloat
 from derivlang.studies.estimate import cost, dry_run, fine_tuning, shared_cost
 from derivlang.studies.file import StudyFile, only, read
 from derivlang.studies.plan import PlannedCommand, data_of, plan
-from derivlang.studies.records import write_study
+from derivlang.studies.records import check_shared, write_study
 from derivlang.studies.run import prepare, run_study
 from derivlang.studies.settings import Place
 from derivlang.studies.text import is_joined, join
@@ -641,12 +641,14 @@ def test_an_outcome_that_is_changed_after_runs_is_recorded(tmp_path: Path, proce
 
 
 def test_the_folder_of_another_study_is_refused(tmp_path: Path, processes: type[Finished]) -> None:
-    """Of a study with other cells only, not of one that gains or loses levels."""
+    """Of another file with other cells only, not of one that gains or loses levels, or has another name."""
     place = Place(tmp_path / "out")
     run_study(study_of(tmp_path, GRID), place)
     run_study(study_of(tmp_path, GRID.replace('"perm"', '"inv"')), place)
     before = snapshot(place.out)
-    other = study_of(tmp_path, GRID.replace("[1, 2, 3]", "[4]"))
+    same = study_of(tmp_path, GRID.replace("[1, 2, 3]", "[4]"))
+    check_shared(same, place)
+    other = replace(same, name="other")
     for refused in (other, only(other, ["identity.0.4"])):
         for used in (run_study, partial(dry_run, rate=1000.0, say=print)):
             with pytest.raises(StoreError, match=r"holds another study: none of its cells \(identity\.0\.1") as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -97,7 +98,7 @@ def _print_dry_run(found: dict[str, Any]) -> None:
         took = "      done" if step["done"] else f"{step['seconds']:8.0f} s"
         echo(f"{took} {size}  {step['command']}")
     cells, disk = found["cells"], found["bytes"]
-    minutes = counted(max(1, round(found["seconds"] / 60)), "minute")
+    minutes = counted(math.ceil(found["seconds"] / 60), "minute")
     echo(
         f"{counted(cells, 'cell')}: about {minutes} with {found['workers']} in parallel, "
         f"{sum(step['seconds'] for step in found['steps']) / cells / 60:,.1f} per cell, at "

@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from derivlang.cli.messages import message_options
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import shortened
 from derivlang.core.names import check_no_secrets, is_url
 from derivlang.core.settings import Declared, wrong_path
 from derivlang.formats.places import is_remote, located
@@ -65,7 +66,6 @@ class DependentOption(click.Option):
 
 
 _NAMES = {int: "integer", float: "float", str: "text"}  # as help shows them
-_LONGEST = 40  # maximum number of characters of a value that a message quotes
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]
@@ -238,9 +238,4 @@ def check_arguments(arguments: Sequence[str]) -> None:
 
 
 def _quoted(value: Any) -> str:
-    return ascii(_shortened(value)) if not str(value).isprintable() else repr(_shortened(value))
-
-
-def _shortened(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
+    return ascii(shortened(value)) if not str(value).isprintable() else repr(shortened(value))

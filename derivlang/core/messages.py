@@ -42,6 +42,12 @@ def first_names(names: Iterable[object], most: int = 3) -> str:
     return ", ".join(several[:most]) + more
 
 
+def shortened(value: object) -> str:
+    """Return a value as messages quote it: at most 40 characters."""
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:40]}… ({len(text):,} characters)"
+
+
 def in_shell(*words: object) -> str:
     """Return words of a command as they are typed: `my dict.tsv` -> `'my dict.tsv'`."""
     return shlex.join(map(str, words))

@@ -28,6 +28,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import shortened
 from derivlang.core.names import check_no_secrets, is_url
 
 OPTIONS = "Options"  # the heading of all other options of a help page
@@ -134,7 +135,7 @@ class Declared:
         try:
             return self.item(text)
         except ValueError:
-            raise self._wrong(f"must be {_KINDS[self.item]}, got {text!r}") from None
+            raise self._wrong(f"must be {_KINDS[self.item]}, got {shortened(text)!r}") from None
 
     def of_python(self, value: Any) -> Any:
         """Return the value that a user of Python gave in the type of the setting: a path may be a text, for example."""
@@ -196,7 +197,7 @@ class Declared:
             (self.below is not None and value >= self.below, self.below, "below"),
         ):
             if broken:
-                raise self._wrong(f"must be {relation} {bound:,}, got {value}")
+                raise self._wrong(f"must be {relation} {bound:,}, got {shortened(value)}")
 
     def _wrong(self, what: str) -> UsageError:
         return UsageError(what, where=self.where, id="bad-value")

@@ -242,10 +242,7 @@ def _settings(facts: Mapping[str, Any]) -> dict[str, str | None]:
     """Return the settings of a run as text. The model's are those that it was built with."""
     model = facts.get("model") or {}
     settings = {**(facts.get("settings") or {}), "spec": facts["spec"], "objective": facts["objective"]}
-    (first, *_) = settings.get("language") or [""]
-    name = first.partition("=")[0] or (facts.get("reading") or {}).get("lang")
-    source = f"{name} ({facts['source']})" if name else facts["source"]
-    settings |= {"source": source, "model": model.get("name"), "data": facts.get("data")}
+    settings |= {"source": facts["source"], "model": model.get("name"), "data": facts.get("data")}
     settings |= {"derived_data": facts.get("derived_data"), "parameters": model.get("parameters")}
     settings |= {"init": (facts.get("init") or {}).get("weights")}
     return {name: _text(value) for name, value in settings.items() if name != "seed"}

@@ -19,7 +19,8 @@ from derivlang.formats.lines import LinesOfText
 LINES_LOOKED_AT = 100
 WHITE = " \t\r\v\f"  # at the end of a line it means nothing
 _WHITE_ENDS = re.compile(rf"(?<![{WHITE}])[{WHITE}]+$", re.MULTILINE)  # found at its first character only
-_MARK = re.compile("^-DOCSTART-.*$", re.MULTILINE)  # CoNLL 2003: a line that begins so is read as an empty one
+# CoNLL 2003: a line that begins so is read as an empty one, unless it holds a carriage return, which is refused.
+_MARK = re.compile(r"^-DOCSTART-[^\r\n]*$", re.MULTILINE)
 TAG = re.compile(r"O|[BIESLUMW]-.+")
 LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}:")
 _ANY_TAG = re.compile(r"O|[BIESLUMW]([-_].+)?", re.IGNORECASE)

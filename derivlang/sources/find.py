@@ -137,14 +137,11 @@ def name_of(source: str) -> str:
 
 
 def data_folders(data_dir: PathLike | None) -> list[Path]:
-    """Return the folders that are searched for named sources: --data-dir, then $DERIVLANG_DATA."""
-    folders = [Path(data_dir)] if data_dir else []
-    if os.environ.get("DERIVLANG_DATA"):
-        folders.append(Path(os.environ["DERIVLANG_DATA"]))
-    for folder in folders:
-        if not folder.is_dir():
-            raise DataError("the data folder does not exist", where=str(folder), id="missing-file")
-    return folders
+    """Return the folder that is searched for named sources, if there is one: --data-dir, or else $DERIVLANG_DATA."""
+    folder = data_dir or os.environ.get("DERIVLANG_DATA")
+    if folder and not Path(folder).is_dir():
+        raise DataError("the data folder does not exist", where=str(folder), id="missing-file")
+    return [Path(folder)] if folder else []
 
 
 def _from_path(path: Path, request: SourceRequest) -> Corpus:

@@ -148,7 +148,7 @@ class Derived:
             same = self.has_fingerprint()
         if not same:
             raise StoreError(
-                f"a grammar or another file that {self.pipeline} reads, or the lexicon, is not this set's",
+                f"the lexicon, a file that {self.pipeline} reads, or the code of a plug-in, is not this set's",
                 where=str(self.folder),
                 fix=_FIX,
                 id="other-transforms",

@@ -189,7 +189,7 @@ def check_shared(study: StudyFile, place: Place) -> None:
     before, fix = _json(place.out / STUDY), f"give another folder: derivlang study {study.place} -o OUT"
     cells = [cell["name"] for cell in before.get("cells") or ()]
     own = {cell.name for cell in (study.whole or study).cells}
-    if not own.intersection(cells) and any((place.out / RUNS).glob(f"*/{RUN}")):
+    if cells and not own.intersection(cells) and study.name != before.get("study"):
         what = f"holds another study: none of its cells ({first_names(cells)}) is in {study.place}"
         raise StoreError(what, where=str(place.out), fix=fix, id="other-study")
     asked = {"text": list(study.text), "labelled": study.labelled}

@@ -18,6 +18,7 @@ Each transform is hashed by its labelled parts, and the pipeline by the hashes o
     transform=trans     the name
     trans.table=2       the parameters that its stored spec states
     rule=1              the version of its rule
+    code=…              the file of its class, if that is of another package
     resource=…          the files that it reads (dictionaries, grammars)
 
 Only stated parameters are hashed: a parameter that a later version adds changes no fingerprint of what was made
@@ -43,7 +44,7 @@ from derivlang.core.arrow import string_array, to_numpy
 from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, TypeMap, chooses
-from derivlang.core.plugins import is_own, plug_in_errors
+from derivlang.core.plugins import code_of, is_own, plug_in_errors
 from derivlang.core.spec import read_spec
 from derivlang.transforms.base import FittedOrder, PlugInMap, Transform, steps_of
 
@@ -276,7 +277,8 @@ def labelled_parts(transform: Transform) -> list[str]:
     positional = [field.name for field in dataclasses.fields(transform) if field.metadata["positional"]]
     stated = dict(zip(positional, values, strict=False)) | keyed
     parameters = [f"{name}.{key}={stated[key]}" for key in sorted(stated)]
-    return [f"transform={name}", *parameters, f"rule={transform.rule_version}"]
+    code = [] if is_own(transform) else [f"code={code_of(type(transform))}"]
+    return [f"transform={name}", *parameters, f"rule={transform.rule_version}", *code]
 
 
 def _hash_of_text(text: str | None) -> str | None:
