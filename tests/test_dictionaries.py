@@ -319,23 +319,6 @@ def test_files_that_are_no_dictionary(name: str, content: bytes, message: str, t
         read_dictionary(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "line", "what"),
-    [
-        ("d.txt", "# comment\nhello bonjour\n", 1, "the line is a comment"),
-        ("d.txt", "hello bonjour\n# dièse\n", 0, ""),
-        ("d.tsv", 'source\tderived\n"hello"\tbonjour\nworld\tmonde\n', 2, '"hello" would be a word with its quotation'),
-        ("d.tsv", 'world\t"monde"\nhello\tbonjour\n', 1, '"monde" would be a word'),
-        ("d.tsv", 'source\tderived\tcount\n"hello"\tbonjour\t1\n', 0, ""),
-    ],
-)
-def test_what_a_table_program_adds_is_not_a_word(name: str, content: str, line: int, what: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(content, "utf-8")
-    faults = read_dictionary(tmp_path / name).faults
-    assert [(fault.line, fault.kind) for fault in faults] == ([(line, "columns")] if line else [])
-    assert all(fault.what.startswith(what) for fault in faults)
-
-
 @pytest.mark.parametrize("name", ["d.csv", "d.txt", "my d.tsv"])
 @pytest.mark.parametrize("mark", [",", ";", "|"])
 def test_the_advice_for_another_separator_helps(name: str, mark: str, tmp_path: Path) -> None:

@@ -512,7 +512,7 @@ def slow_bits(model: Any, ids: list[int]) -> list[float]:
 def test_bits_of_a_causal_model_by_a_slow_loop(kind: str, spec: str, tmp_path: Path) -> None:
     found, text = languages(spec), heldout(spec, 6)
     encoder = Encoder(model_of(kind, found.size), MARKS)
-    sets = replace(sets_of(text, found), out=tmp_path / "files")
+    sets = replace(sets_of(text, found), files=tmp_path / "files")
     perplexity, surprisal = (values(measure, encoder, sets) for measure in (Perplexity(), Surprisal()))
     files = {side: tmp_path / "files" / f"surprisal.{side}.parquet" for side in ("source", "derived")}
     assert set((tmp_path / "files").iterdir()) == set(files.values())

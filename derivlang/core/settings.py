@@ -182,11 +182,12 @@ class Declared:
             if not isinstance(value, kinds) or (isinstance(value, bool) and self.kind is not bool):
                 raise self._wrong(f"must be {_KINDS[self.kind]}, got {value!r}")
             if isinstance(value, (int, float)) and not isinstance(value, bool):
-                self._check_bounds(value)
+                self.check_bounds(value)
         if self.checked_by is not None:
             self.checked_by(value, self.where)
 
-    def _check_bounds(self, value: float) -> None:
+    def check_bounds(self, value: float) -> None:
+        """Raise UsageError for a number outside the bounds, or that is not finite."""
         if not math.isfinite(value):
             raise self._wrong(f"must be a finite number, got {value}")
         maximum = MAXIMUM if self.kind is int and self.maximum is None else self.maximum

@@ -6,8 +6,8 @@ r"""Bilingual dictionaries as files: MUSE text, TSV and JSON, read and written.
 
 A word may have several translations, each on a line of its own, and they keep their order. A line that is not a pair is
 skipped and reported, or an error (`strict`): `duplicate` (the same pair again), `blank` (a side is missing), `columns`
-(more than two; a comment, or quotation marks of a table), `encoding` (not UTF-8, U+FFFD, NUL), `special` (a special
-token). The first form comes from MUSE (Conneau et al. 2018), github.com/facebookresearch/MUSE.
+(more than two), `encoding` (not UTF-8, U+FFFD, NUL), `special` (a special token). The first form comes from MUSE
+(Conneau et al. 2018), github.com/facebookresearch/MUSE.
 
 Lists of words are files, too: a word in each line; or a word and its count, with a tab between.
 
@@ -227,11 +227,6 @@ def _lines(data: bytes, path: Path, *, tabs: bool) -> Iterator[tuple[int, _Row |
             yield number, Fault(number, "columns", f"the line has {len(cells)} columns, expected {width}")
             continue
         word, translation = (cells[i] if i < len(cells) else "" for i in columns)
-        quoted = [cell for cell in (word, translation) if tabs and len(cell) > 2 and cell[0] == cell[-1] == '"']
-        if not own and (quoted or (number == 1 and word == "#")):
-            what = f"{quoted[0]} would be a word with its quotation marks" if quoted else "the line is a comment"
-            yield number, Fault(number, "columns", what)
-            continue
         if not own:
             yield number, (word, translation)
             continue

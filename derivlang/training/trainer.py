@@ -211,7 +211,7 @@ class LossModule(torch.nn.Module):
         objective = self.objective
         with plug_in_errors("objective", objective, objective.loss), within_memory():
             terms = objective.loss(self.model, micro, self.state)
-        check_parts(objective, terms)
+        check_parts(objective, terms, training=torch.is_grad_enabled())
         parts = {name: part for name, part in terms.items() if isinstance(part, LossPart)}
         means = {name: part.total / max(part.by, 1) for name, part in parts.items()}
         loss: Any = sum(means[name] if part.weight == 1 else part.weight * means[name] for name, part in parts.items())

@@ -152,8 +152,8 @@ class Objective(Parameterised):
         return None
 
 
-def check_parts(objective: Objective, terms: Any) -> None:
-    """Raise UsageError plug-in for a loss that is not parts and shares by name."""
+def check_parts(objective: Objective, terms: Any, *, training: bool) -> None:
+    """Raise UsageError plug-in for a loss that is not parts and shares by name, or in training depends on no weight."""
     if not isinstance(terms, Mapping):
         told = f"the loss of {objective.name} returned {type(terms).__name__}, not its parts by name"
         raise UsageError(told, fix='return {"mlm": LossPart(…)}', id="plug-in")
@@ -162,7 +162,7 @@ def check_parts(objective: Objective, terms: Any) -> None:
             told = f"the loss of {objective.name} has a part {name!r} that is neither a LossPart nor a Share"
             raise UsageError(told, fix=f'return {{"{name}": LossPart(…)}}', id="plug-in")
     learns = any(isinstance(term, LossPart) and term.total.requires_grad for term in terms.values())
-    if not learns and not is_own(objective):
+    if training and not learns and not is_own(objective):
         told = f"the loss of {objective.name} has no part that depends on the weights"
         raise UsageError(told, fix='return {"mlm": LossPart(…)} of states of the model', id="plug-in")
 
