@@ -30,6 +30,7 @@ V2_RELATIONS = frozenset(
     " fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative"
     " xcomp".split()
 )
+BRACKET_RELATIONS = ("root", "nested", "next", "close")  # of trees that `source:dyck` makes
 NLI = ("entailment", "neutral", "contradiction")
 # Other spellings of these labels, and the mark of pairs without a label.
 NLI_SPELLINGS = {"contradictory": "contradiction"}

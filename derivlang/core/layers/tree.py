@@ -30,10 +30,12 @@ from derivlang.core.layers.misc import Misc
 from derivlang.core.layers.nodes import NODES, Nodes, move_empty, move_ranges, stray
 from derivlang.core.layers.words import Words
 from derivlang.core.policies import Policies
-from derivlang.core.schema import V1_RELATIONS, V2_RELATIONS, Field
+from derivlang.core.schema import BRACKET_RELATIONS, V1_RELATIONS, V2_RELATIONS, Field
 from derivlang.core.trees import NO_HEAD, first_fault
 
 UNKNOWN = "relations-unknown"  # the count of words with a relation that Universal Dependencies does not have
+
+_KNOWN = V1_RELATIONS.union(V2_RELATIONS, BRACKET_RELATIONS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +116,7 @@ class Tree(Layer):
     def _check_relations(self, labels: Labels) -> None:
         """Count the words whose relation is not one of Universal Dependencies. Raise LayerError if all are."""
         names = [(name or "_").partition(":")[0] for name in self.deprel.values.to_pylist()]
-        unknown = np.array([name not in V1_RELATIONS | V2_RELATIONS for name in names], bool)[self.deprel.codes]
+        unknown = np.array([name not in _KNOWN for name in names], bool)[self.deprel.codes]
         if len(unknown) and unknown.all():
             raise LayerError(
                 f"{names[self.deprel.codes[0]]!r} is not a relation of Universal Dependencies, nor is any other here",

@@ -16,7 +16,7 @@ from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.batch import split_sentences
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import Draws, fractions, string_buffers
-from derivlang.core.schema import UPOS, Field
+from derivlang.core.schema import BRACKET_RELATIONS, UPOS, Field
 from derivlang.core.spec import Named, param
 from derivlang.sources.corpus import Corpus, FileSpan
 from derivlang.sources.generated.base import (
@@ -185,7 +185,7 @@ class _Words:
         return {"tokens": word_lists(offsets, choose(self.cumulated, drawn), self.types)}
 
 
-_RELATIONS = string_array(["root", "nested", "next", "close"])
+_RELATIONS = string_array(BRACKET_RELATIONS)
 _TAGS = string_array(["X"])
 _ROOT, _NESTED, _NEXT, _CLOSE = range(4)
 
