@@ -154,6 +154,8 @@ def test_names_of_the_first_version_of_ud_stay_whole(tmp_path: Path) -> None:
     [
         ("Le café ferme.\n".encode(), "latin-1", "the file is UTF-8, but the encoding is latin-1"),
         ("\ufeffFirst words.\n".encode(), "cp1252", "the file is UTF-8, but the encoding is cp1252"),
+        (b"A cat sat.\n", "utf-16-le", "the file is UTF-8, but the encoding is utf-16-le"),
+        (b"A cat sat.\n", "utf-16", "the file is UTF-8, but the encoding is utf-16"),
         ("ذهب الولد إلى البيت.\n".encode("cp1256"), "latin-1", "not in Latin letters, which latin-1 is for"),
         (b"A line.\nIt\x92s \x93fine\x94.\n", "latin-1", ":2: latin-1 has the control character U+0092 there"),
     ],

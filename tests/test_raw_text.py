@@ -47,6 +47,17 @@ def test_text_that_is_divided_by_the_rules_of_another_language_is_told(
         assert ("hardly a word is English" in ran.err) == told
 
 
+def test_a_treebank_that_counts_as_english_is_told(tmp_path: Path) -> None:
+    lines = "1\tкот\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tспит\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+    for name, options, told in (
+        ("a.conllu", (), True),
+        ("a.conllu", ("--lang", "ru"), False),
+        ("ru_x-ud-test.conllu", (), False),
+    ):
+        ran = run("make", "--t", "inv", written(tmp_path / name, lines), "-o", tmp_path / "out", "--force", *options)
+        assert ("it counts as English; --lang names its language" in ran.err) == told
+
+
 @pytest.mark.parametrize(("place", "of"), [(0, 4), (3, 5)])
 def test_a_paragraph_in_another_language_is_told(place: int, of: int, tmp_path: Path) -> None:
     lines = [ENGLISH.splitlines()[0]] * of

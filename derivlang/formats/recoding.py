@@ -21,6 +21,7 @@ _UPPER = bytes(range(128, 256))
 _NO_ASCII = re.compile(b"[\x80-\xff]+")
 _LETTERS = re.compile(b"[\xc0-\xff]+")  # beyond ASCII, in latin-1 and its like: dashes and quotation marks are below
 _NOT_LATIN = "cp1251 (Russian), cp1256 (Arabic) or shift_jis (Japanese)"
+_AS_UTF8 = "pass --encoding utf-8; if other files of the source are not UTF-8, convert them"
 _CUT = ("unexpected end of data", "incomplete multibyte sequence", "truncated data")  # reasons of Python's decoders
 _C1 = re.compile("[\x80-\x84\x86-\x9f]")  # U+0085 ends lines in some files
 
@@ -30,7 +31,7 @@ def recoded(stream: BinaryIO, path: Path, encoding: str) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)()
     upper = _UPPER.decode(encoding, "replace")
     one_byte = len(upper) == len(_UPPER) and upper.count("\ufffd") < 64  # a letter has
-    unchecked = one_byte
+    unchecked, is_wide = one_byte, codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
     line, read, raw = 1, 0, b"..."
     while raw:
         raw = stream.read(AT_ONCE)
@@ -39,6 +40,10 @@ def recoded(stream: BinaryIO, path: Path, encoding: str) -> Iterator[bytes]:
         if unchecked and not raw.isascii():
             unchecked = False
             _check(raw, path, encoding, upper)
+        if is_wide and read == len(raw) and raw and b"\0" not in raw:  # a line feed in UTF-16 has a zero byte
+            with suppress(UnicodeDecodeError):
+                codecs.utf_8_decode(raw, "strict", False)
+                raise _other(path, f"the file is UTF-8, but the encoding is {encoding}", _AS_UTF8)
         try:
             text = decoder.decode(raw, final=not raw)
             block = text.encode()
@@ -74,9 +79,12 @@ def _check(raw: bytes, path: Path, encoding: str, upper: str) -> None:
         found = f"its words are not in Latin letters, which {encoding} is for"
         fix = f"pass the file's own --encoding, such as {_NOT_LATIN}, or convert the file"
     else:  # text with one byte a letter hardly ever is
-        found = f"the file is UTF-8, but the encoding is {encoding}"
-        fix = "pass --encoding utf-8; if other files of the source are not UTF-8, convert them"
-    raise DataError(found, where=str(path), fix=fix, id="encoding")
+        found, fix = f"the file is UTF-8, but the encoding is {encoding}", _AS_UTF8
+    raise _other(path, found, fix)
+
+
+def _other(path: Path, found: str, fix: str) -> DataError:
+    return DataError(found, where=str(path), fix=fix, id="encoding")
 
 
 def _lines_before(error: UnicodeDecodeError, raw: bytes, decoder: codecs.IncrementalDecoder, state: Any) -> int:

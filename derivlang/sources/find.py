@@ -208,8 +208,11 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         language=_language_of(files),
     )
     _check_values(corpus, found, request.encoding)
-    if corpus.is_raw and not is_remote(path):
-        _look_at_text(corpus, request)
+    if not is_remote(path):
+        if corpus.is_raw:
+            _look_at_text(corpus, request)
+        elif corpus.schema.has_trees and request.lang is None and not any(_UD_FILE.match(file.name) for file in files):
+            _look_at_trees(corpus, request)
     return _with_labels(corpus, request.encoding)
 
 
@@ -227,8 +230,7 @@ def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
 
     The largest file is looked at.
     """
-    # a link that leads nowhere is an error later
-    part = max(corpus.parts, key=lambda one: one.path.stat().st_size if one.path.exists() else 0)
+    part = _largest(corpus)
     with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
         names = [side.text or "text" for side in corpus.schema.sides if side.words is None]
         few = list(tables(corpus, part, encoding=request.encoding, limit=_FEW))
@@ -246,6 +248,21 @@ def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
                 f"{part.name}: the lines look wrapped at one width, but each is a paragraph of its own; to join the "
                 "lines of each paragraph: tr -d '\\r' < FILE | awk 'NF {printf \"%s \", $0; next} {print \"\"}' > NEW"
             )
+
+
+def _look_at_trees(corpus: Corpus, request: SourceRequest) -> None:
+    """Warn of a treebank that counts as English, which word orders of other languages ask for, but hardly is."""
+    part = _largest(corpus)
+    with suppress(DerivlangError):  # as of text
+        few = list(tables(corpus, part, encoding=request.encoding, limit=_FEW))
+        columns = [rows.table[side.words] for rows in few for side in corpus.schema.sides if side.words]
+        if is_not_english([" ".join(words or ()) for column in columns for words in column.to_pylist()]):
+            warn(f"{part.name}: hardly a word is English, but it counts as English; --lang names its language")
+
+
+def _largest(corpus: Corpus) -> CorpusFile:
+    # a link that leads nowhere is an error later
+    return max(corpus.parts, key=lambda one: one.path.stat().st_size if one.path.exists() else 0)
 
 
 def _check_values(corpus: Corpus, found: Mapping[CorpusFile, pa.Schema], encoding: str) -> None:
