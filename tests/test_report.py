@@ -405,7 +405,12 @@ def test_the_page_says_first_what_was_found_and_of_what(scores: pd.DataFrame) ->
     told = f"ZS: objective xlm − objective mlm = {signed(row['value'])} points (95 % interval {signed(row['low'])} to "
     assert any(told in line and "3 seeds, mean of 2 conditions" in line for line in lines)
     shown = "\n".join(lines)
-    for text in ("Source: demo.", "Derived languages: trans,inv.", "Model: tiny.", "Parameters: 1,187,476."):
+    for text in (
+        "Text of pre-training: demo.",
+        "Derived languages: trans,inv.",
+        "Model: tiny.",
+        "Parameters: 1,187,476.",
+    ):
         assert text in shown
     assert "inv: Inversion" in shown
     assert any(line.startswith("trans,inv is in full trans:script=georgian:") for line in settings_of(one))
@@ -439,7 +444,7 @@ def test_an_untrained_model_is_the_floor_of_every_objective(monkeypatch: pytest.
     )  # fmt: skip
     section, found = analysed(told(made, studies={"s": {"x": "objective", "lines": "control"}}))
     score = scored(section, found, "pos", "accuracy")
-    assert "pos: accuracy, SUP: the untrained model is ahead of objective mlm." in list(results_of(score))
+    assert "pos: accuracy, SUP: the untrained model is ahead of objective mlm by 19.5." in list(results_of(score))
     assert list(score_figures(score))
     (floor,) = [one for one in drawn[0].axes[0].collections if one.get_label() == "untrained model"]
     assert sorted(line[:, 0].tolist() for line in floor.get_segments()) == [[-0.5, 0.5], [0.5, 1.5]]

@@ -25,7 +25,7 @@ from derivlang.training.language import Language, read_languages
 from derivlang.training.objectives.registry import find_objective, objective_names
 from derivlang.transforms.registry import find_transform, transform_names
 
-_SHOWN = {"source": "Source", "spec": "Derived languages", "objective": "Objectives", "model": "Model",
+_SHOWN = {"source": "Text of pre-training", "spec": "Derived languages", "objective": "Objectives", "model": "Model",
           "parameters": "Parameters", "steps": "Training steps"}  # fmt: skip
 _HASHES = ("data", "derived_data", "init", "ft_data")  # settings whose values say nothing to a reader
 
@@ -65,9 +65,9 @@ def results_of(score: ReportedScore) -> Iterator[str]:
         yield f"{score.title()}: of the way from the floor to SUP, ZS goes {way}."
     means = score.means[score.means["regime"] == SUP].set_index("condition")["value"]
     behind = [
-        section.label(one) or "the trained one"
+        f"{section.label(one) or 'the trained one'} by {number(floor - value)}"
         for one, value in means.items()
-        if value < means.get(section.untrained(one), -np.inf)
+        if value < (floor := means.get(section.untrained(one), -np.inf))
     ]
     if column.better == "up" and behind:
         yield f"{score.title(SUP)}: the untrained model is ahead of {first_names(behind)}."

@@ -54,9 +54,9 @@ TITLE = "What the models transfer"
 TERMS = (
     "A derived language is made from a natural one, the source, by rules that change its words or their order, so "
     "every label and word link is known. A model is pre-trained on both languages, and then fine-tuned for a task.",
-    "SUP (supervised): fine-tuned and tested on the derived language, the upper bound. ZS (zero-shot): fine-tuned on "
-    "the source, tested on the derived language. Δ = SUP − ZS: what does not transfer. CS (code-switched): fine-tuned "
-    "on pairs that have one side in each language.",
+    "SUP (supervised): fine-tuned on labels of the derived language and tested on it, the upper bound. ZS (zero-shot): "
+    "fine-tuned on labels of the source language, tested on the derived one. Δ = SUP − ZS: what does not transfer. CS "
+    "(code-switched): fine-tuned on pairs that have one side in each language.",
 )
 
 
