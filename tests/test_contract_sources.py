@@ -774,7 +774,9 @@ def test_a_named_source_is_read_from_one_folder(tmp_path: Path, monkeypatch: pyt
     assert [part.path.parts[-3] for part in corpus.parts] == ["one"]
     assert corpus.missing == ["validation", "test"]
     (tmp_path / "none").mkdir()
-    assert find(SourceRequest("wikitext2", data_dir=tmp_path / "none")).splits == ["train", "test"]
+    with pytest.raises(DataError, match=r"was not found in .*none"):
+        find(SourceRequest("wikitext2", data_dir=tmp_path / "none"))
+    assert find(SourceRequest("wikitext2")).splits == ["train", "test"]
 
 
 @pytest.mark.parametrize("source", ["wikitext2:test", "wikitext103:x"])

@@ -27,6 +27,7 @@ EXEMPT = {
     "evaluation.export": "a tokenizer that it has just built",
     "training.streams.linked": "links, by align.links",
     "display.page": "a template and the fonts of the package",
+    "formats.words": "modules of spaCy, to look for a name",
     "formats.opening": "lines and bytes for the readers that are tried",
     "transforms.field": "a list of the package",
     "formats.spec_paths": "files of a set in a store, which are copied",

@@ -240,6 +240,7 @@ def test_negative_theta_is_the_reversal_of_the_sample(theta: float) -> None:
         assert plus[start:end].tolist() == minus[start:end][::-1].tolist()
 
 
+@pytest.mark.filterwarnings("ignore:mallows.100.0. theta is so large")
 def test_the_ends_of_theta() -> None:
     text = "one two three four five six seven eight ."
     assert derivlang.derive(text, "mallows:100").text == text

@@ -373,6 +373,7 @@ def test_only_trees_whose_own_arcs_cross_are_counted(words: list[str], seed: int
 
 
 @needs_data
+@pytest.mark.filterwarnings("ignore:.*mixes in the word order of en")
 @pytest.mark.parametrize("options", [*itertools.product(*SYN_OPTIONS.values())], ids=":".join)
 def test_real_trees_whose_arcs_do_not_cross_do_not_cross_afterwards(options: tuple[str, ...]) -> None:
     """Hebrew: conjunctions, prepositions and articles are written with the word after them, as one multiword token."""

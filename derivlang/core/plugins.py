@@ -9,14 +9,11 @@ A package adds an object, here a transform, in its `pyproject.toml`:
 from __future__ import annotations
 
 import re
-import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
-from hashlib import sha256
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from derivlang.core.errors import DerivlangError, StoreError, UsageError, unknown
@@ -225,14 +222,6 @@ def load_plug_in(group: str, name: str) -> Any:
 def is_own(item: object) -> bool:
     """Return whether an object's class is one of derivlang."""
     return type(item).__module__.partition(".")[0] == "derivlang"
-
-
-def code_of(kind: type) -> str:
-    """Return the SHA-256 of the file of a class, "" of a class without a file, as of a notebook."""
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    with suppress(OSError):
-        return sha256(Path(file).read_bytes()).hexdigest() if file else ""
-    return ""
 
 
 @contextmanager

@@ -230,7 +230,8 @@ def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
 
     The largest file is looked at.
     """
-    part = _largest(corpus)
+    # a link that leads nowhere is an error later
+    part = max(corpus.parts, key=lambda one: one.path.stat().st_size if one.path.exists() else 0)
     with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
         names = [side.text or "text" for side in corpus.schema.sides if side.words is None]
         few = list(tables(corpus, part, encoding=request.encoding, limit=_FEW))
@@ -252,17 +253,12 @@ def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
 
 def _look_at_trees(corpus: Corpus, request: SourceRequest) -> None:
     """Warn of a treebank that counts as English, which word orders of other languages ask for, but hardly is."""
-    part = _largest(corpus)
+    part = corpus.parts[0]
     with suppress(DerivlangError):  # as of text
         few = list(tables(corpus, part, encoding=request.encoding, limit=_FEW))
         columns = [rows.table[side.words] for rows in few for side in corpus.schema.sides if side.words]
         if is_not_english([" ".join(words or ()) for column in columns for words in column.to_pylist()]):
             warn(f"{part.name}: hardly a word is English, but it counts as English; --lang names its language")
-
-
-def _largest(corpus: Corpus) -> CorpusFile:
-    # a link that leads nowhere is an error later
-    return max(corpus.parts, key=lambda one: one.path.stat().st_size if one.path.exists() else 0)
 
 
 def _check_values(corpus: Corpus, found: Mapping[CorpusFile, pa.Schema], encoding: str) -> None:

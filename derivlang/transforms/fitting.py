@@ -31,8 +31,10 @@ import dataclasses
 import hashlib
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ from derivlang.core.arrow import string_array, to_numpy
 from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, TypeMap, chooses
-from derivlang.core.plugins import code_of, is_own, plug_in_errors
+from derivlang.core.plugins import is_own, plug_in_errors
 from derivlang.core.spec import read_spec
 from derivlang.transforms.base import FittedOrder, PlugInMap, Transform, steps_of
 
@@ -277,8 +279,16 @@ def labelled_parts(transform: Transform) -> list[str]:
     positional = [field.name for field in dataclasses.fields(transform) if field.metadata["positional"]]
     stated = dict(zip(positional, values, strict=False)) | keyed
     parameters = [f"{name}.{key}={stated[key]}" for key in sorted(stated)]
-    code = [] if is_own(transform) else [f"code={code_of(type(transform))}"]
+    code = [] if is_own(transform) else [f"code={_code_of(type(transform))}"]
     return [f"transform={name}", *parameters, f"rule={transform.rule_version}", *code]
+
+
+def _code_of(kind: type) -> str:
+    """Return the SHA-256 of the file of a class, "" of a class without a file, as of a notebook."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    with suppress(OSError):
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+    return ""
 
 
 def _hash_of_text(text: str | None) -> str | None:
