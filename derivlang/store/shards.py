@@ -10,13 +10,12 @@ without importing it, so that `load_dataset(folder)` returns `ClassLabel` featur
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -40,7 +39,7 @@ class ShardWriter:
 
     def __init__(self, path: Path, schema: Schema, where: str | None = None):
         self.path, self._schema, self._where = path, schema, where or str(path)
-        self._file: io.BufferedWriter | None = None
+        self._file: IO[bytes] | None = None
         self._writer: Any = None  # pyarrow's; None until the first batch
         self.rows, self.bytes = 0, 0
 
@@ -49,7 +48,7 @@ class ShardWriter:
         with disk(self._where):
             if self._writer is None:
                 self._arrow = arrow_schema(columns, self._schema)
-                self._file = io.BufferedWriter(io.FileIO(self.path, "wb"), _BUFFER)
+                self._file = open(self.path, "wb", buffering=_BUFFER)  # noqa: SIM115, PTH123 (one call of C)
                 self._writer = _parquet_writer(self._file, self._arrow)
             # The elements of lists are not nullable in the schema, which takes no copy.
             arrays = [columns[field.name].cast(field.type) for field in self._arrow]
@@ -80,7 +79,7 @@ class ShardWriter:
                 self._file.close()
 
 
-def _parquet_writer(file: io.BufferedWriter, schema: pa.Schema) -> Any:
+def _parquet_writer(file: IO[bytes], schema: pa.Schema) -> Any:
     from pyarrow import parquet
 
     leaves = {f.name: f.type.value_type if pa.types.is_list(f.type) else f.type for f in schema}
