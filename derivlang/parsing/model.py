@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import torch
 
 FORMAT = 1
-RULE_VERSION = 2  # of the network (`inference.py`)
+RULE_VERSION = 3  # of the network (`inference.py`)
 WEIGHTS, CARD = "model.npz", "model.json"
 PACKAGE = Path(__file__).parent  # the models of this package have a folder each here
 _OF_WEIGHTS = "weights_sha256"  # of the card; written only beside its own hash
