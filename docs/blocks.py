@@ -167,7 +167,7 @@ def _run(block: Block, names: dict[str, Any]) -> None:
 
 
 def _shell(text: str, environment: dict[str, str]) -> str:
-    """The output of commands that must end with 0. `pip` and `pytest` do nothing: CI installs and tests by itself."""
+    """The output of commands, which must exit with 0. `pip` and `pytest` do nothing here, as CI runs both by itself."""
     with subprocess.Popen(
         ["bash", "-euc", f"pip() {{ :; }}\npytest() {{ :; }}\n{text}"], env=environment, text=True,
         start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

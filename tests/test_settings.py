@@ -121,9 +121,16 @@ def test_a_bound_is_the_same_for_the_option_and_for_the_api(
     value = int(one.minimum) - 1
     with pytest.raises(UsageError) as caught:
         one.check(value)
-    asked = ["--source", "demo", "--t", "trans", "-o"] if command == "pretrain" else []
-    (tmp_path / "run").mkdir()
-    ran = run(*command.split(), *asked, tmp_path / "run", one.option, value, code=2)
+    text, folder = tmp_path / "a.txt", tmp_path / "run"
+    text.write_text("a\n")
+    folder.mkdir()
+    asked: dict[str, list[object]] = {  # what click asks for before values are checked
+        "pretrain": ["--source", "demo", "--t", "trans", "-o", folder],
+        "make": ["--t", "trans", folder],
+        "grammar score": ["fr", text],
+        "align train": [text, text],
+    }
+    ran = run(*command.split(), *asked.get(command, [folder]), one.option, value, code=2)
     assert str(caught.value) == f"{one.option}: must be at least {one.minimum:,}, got {value} [bad-value]"
     assert str(caught.value) in ran.err
 

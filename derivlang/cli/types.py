@@ -69,17 +69,14 @@ _NAMES = {int: "integer", float: "float", str: "text"}  # as help shows them
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]
-    """A value of a setting that is neither a path nor a choice."""
+    """A value of a setting that is neither a path nor a choice; `Settings` checks its bounds."""
 
     def __init__(self, one: Declared):
         self.one, self.name = one, _NAMES[one.item]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value of a text. Raise UsageError for another text, or a number outside its bounds."""
-        read = self.one.read(value) if isinstance(value, str) else value
-        if isinstance(read, (int, float)):
-            self.one.check_bounds(read)
-        return read
+        """Return the value of a text. Raise UsageError for another text."""
+        return self.one.read(value) if isinstance(value, str) else value
 
 
 class LocalPath(click.Path):

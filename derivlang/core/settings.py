@@ -182,12 +182,11 @@ class Declared:
             if not isinstance(value, kinds) or (isinstance(value, bool) and self.kind is not bool):
                 raise self._wrong(f"must be {_KINDS[self.kind]}, got {value!r}")
             if isinstance(value, (int, float)) and not isinstance(value, bool):
-                self.check_bounds(value)
+                self._check_bounds(value)
         if self.checked_by is not None:
             self.checked_by(value, self.where)
 
-    def check_bounds(self, value: float) -> None:
-        """Raise UsageError for a number outside the bounds, or that is not finite."""
+    def _check_bounds(self, value: float) -> None:
         if not math.isfinite(value):
             raise self._wrong(f"must be a finite number, got {value}")
         maximum = MAXIMUM if self.kind is int and self.maximum is None else self.maximum

@@ -215,7 +215,7 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
 
 
 def too_large(where: str, what: str, most: int) -> DataError:
-    """Return the error for a compressed file, a device or a pipe that holds too much. what: with its verb.
+    """Return the error for a compressed file, a device or a pipe that is too large. what: how the message begins.
 
     ("a.gz:3", "the line of a compressed file has", 64 << 20)   ->   … has more than 64 MiB
     """

@@ -274,7 +274,7 @@ def part_hash(transform: Transform, *, held: bool = False) -> str:
 
 
 def labelled_parts(transform: Transform) -> list[str]:
-    """Return `label=value` for each part of a transform that is known without reading a file."""
+    """Return `label=value` for each part of a transform that needs none of the files that its parameters name."""
     ((name, values, keyed),) = read_spec(transform.stored)
     positional = [field.name for field in dataclasses.fields(transform) if field.metadata["positional"]]
     stated = dict(zip(positional, values, strict=False)) | keyed
