@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -150,6 +152,8 @@ def test_files_that_are_not_what_their_name_says(file: str, what: str, tmp_path:
         ('{"text": "It rains."}\n{"text": "It pours."}\n', "JSON Lines"),
         ("\n <html lang=en>\n<BODY>It rains.", "web page"),
         ('<?xml version="1.0" encoding="utf-8"?>\n<Error><Code>NoSuchKey</Code></Error>\n', "web page"),
+        ('<doc id="12" url="a" title="Rain">\nRain\n\nIt rains.\n</doc>\n', "tags of XML or SGML"),
+        ("<corpus>\n<s> It rains . </s>\n</corpus>\n", "tags of XML or SGML"),
         (LFS, "git lfs pull"),
         ("/annex/objects/SHA256E-s12--ab.txt\n", "git annex get"),
     ],
@@ -158,6 +162,16 @@ def test_files_that_are_not_what_their_name_says(file: str, what: str, tmp_path:
 def test_text_that_is_none(name: str, text: str, what: str, tmp_path: Path) -> None:
     content = gzip.compress(text.encode()) if name.endswith("gz") and "git" not in what else text
     assert what in refused("make", "--t", "inv", written(tmp_path / name, content), "-o", tmp_path / "set")
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.jsonl", "x.csv", "x.conllu", "x.dict"])
+def test_compressed_files_under_another_name(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    spec, source = (f"lex:{file}", "demo") if name == "x.dict" else ("inv", file)
+    packed = {"gzip": gzip.compress(b"a b\n"), "xz": lzma.compress(b"a b\n"), "bzip2": bz2.compress(b"a b\n")}
+    for what, content in packed.items():
+        file.write_bytes(content)
+        assert f"the file is compressed by {what}" in refused("make", "--t", spec, source, "-o", tmp_path / "set")
 
 
 @pytest.mark.parametrize(
@@ -176,6 +190,7 @@ def test_text_that_is_none(name: str, text: str, what: str, tmp_path: Path) -> N
         "{ a } and { b }\n",
         "version https : 3\noid\n",
         "oh , oh\noh , no\nla la\n",
+        "<unk>\n<unk> came .\n",
     ],
 )
 def test_text_stays_text(text: str, tmp_path: Path) -> None:

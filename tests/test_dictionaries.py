@@ -405,6 +405,8 @@ def test_transforms_that_a_derived_source_has_already_are_named(corpus: Path, tm
     assert "warning: the source is derived by trans,inv already; this derives it by trans,inv once more" in said
     assert "warning" not in run("dict", tmp_path / "set", "-o", tmp_path / "e.tsv").err
     assert "warning" not in run("make", "--t", "inv:final=move", tmp_path / "set", "-o", tmp_path / "other").err
+    twice = run("make", "--t", "trans,trans", corpus, "-o", tmp_path / "twice").err
+    assert "warning: trans,trans leaves every word of the source as it is" in twice
 
 
 def test_words_without_a_translation_count_as_running_words(tmp_path: Path) -> None:

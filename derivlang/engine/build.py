@@ -271,6 +271,8 @@ def assemble(planned: Planned, making: Making, warn: Callable[[str], None], *, s
     for message in job.pipeline.warnings(job.lexicon, types, counts):
         warn(message)
     shared = shares(types, counts, job.lexicon)
+    if shared.get("same_types") == len(types) and not job.pipeline.has_order:
+        warn(f"{job.pipeline} leaves every word of the source as it is")
     manifest = manifest_of(job, plan, planned.files, making.plan, results, shared, planned.limit)
     warn_of_relations(manifest["changed"], job.corpus.name, warn)
     text = card(manifest, job.pipeline.with_defaults)

@@ -19,7 +19,7 @@ from derivlang.formats.lines import text_blocks
 from derivlang.formats.opening import BOM, utf8_blocks
 from derivlang.formats.tagged_columns import WHITE, begin, stripped
 
-_LOOKED_AT = 1 << 12  # bytes: a folder may have many files
+HEAD = 1 << 12  # bytes: a folder may have many files
 _LONG = 200  # letters in a line, on average, which a word and its tags never have
 _MOST = 0.95  # share of lines: a file may have a faulty one
 _TAG = re.compile(r"[BIESLUMW][-_]\S+", re.IGNORECASE)
@@ -27,6 +27,19 @@ _PAGE = re.compile(
     r"\s*(<\?xml\s[^>]*>|(<!--[^>]*-->\s*)?(<!doctype\s+html[^>]*>|<html[^>]*>)\s*(<|\Z)|<html[^>]*>.*</html>\s*\Z)",
     re.IGNORECASE | re.DOTALL,
 )
+# A lone start tag on the first line, with attributes or closed by a lone end tag: WikiExtractor's <doc id="12">.
+_MARKUP = re.compile(
+    r"\s*<([A-Za-z][\w:.-]*)(?:(?:\s+[\w:.-]+=[^<>]*)>[ \t]*\r?$|>[ \t]*\r?$(?=.*^</\1>))", re.DOTALL | re.MULTILINE
+)
+_BINARY = {
+    b"\x1f\x8b": ("compressed by gzip", "add .gz to its name"),
+    b"\x28\xb5\x2f\xfd": ("compressed by zstd", "add .zst to its name"),
+    b"\xfd7zXZ": ("compressed by xz", "unpack it"),
+    b"BZh9": ("compressed by bzip2", "unpack it"),
+    b"PK\x03\x04": ("a ZIP archive or an office document", "unpack it, or save it as plain text"),
+    b"%PDF-": ("a PDF", "take its text out"),
+    b"PAR1": ("Parquet", "add .parquet to its name"),
+}
 _LONE = re.compile(r"\r(?!\n)")
 _CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
 
@@ -34,11 +47,19 @@ _CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
 def check_contents(path: Path, format: str, encoding: str) -> None:
     """Raise DataError contents if a file clearly holds something else than its format.
 
-    format: the name of a format of text. Web pages are refused in all of them; other formats in running text, which
-    has no form that would show the fault, and CoNLL-U in tagged text, where it has columns to be read, too. Running
-    text with lines that end in carriage returns is refused, too: they would be one paragraph.
+    format: the name of a format of text. Compressed files, other binary ones and web pages are refused in all of them.
+    Running text has no form that would show a fault: there other formats, markup, and lines that end in carriage
+    returns, which would be one paragraph, are refused, too; in tagged text CoNLL-U is, as it has columns to be read.
     """
-    head = _head(path, encoding)
+    check_head(_head(path, encoding), path, format)
+
+
+def check_head(first: bytes, path: Path, format: str) -> None:
+    """Raise DataError contents as `check_contents`. first: of the file, decompressed and in UTF-8."""
+    for magic, (what, fix) in _BINARY.items():
+        if first.startswith(magic):
+            raise DataError(f"the file is {what}", where=str(path), fix=fix, id="contents")
+    head = first.decode(errors="replace")
     if _PAGE.match(head):
         raise _other(path, format, "a web page (HTML or XML)", "download the file itself")
     if format not in ("text", "tagged") or "\0" in head:  # UTF-16: its reader says so
@@ -47,8 +68,10 @@ def check_contents(path: Path, format: str, encoding: str) -> None:
         raise _other(
             path, format, "text with lines that end in \\r, as on old Macs", "convert it: tr '\\r' '\\n' < FILE > NEW"
         )
+    if format == "text" and _MARKUP.match(head):
+        raise _other(path, format, "text between tags of XML or SGML", "take the text out of the tags")
     lines = [line.rstrip(WHITE) for line in head.split("\n")]
-    if len(head) >= _LOOKED_AT // 4:  # letters of four bytes: the last line may be cut off
+    if len(head) >= HEAD // 4:  # letters of four bytes: the last line may be cut off
         lines.pop()
     for name, (what, looks) in _LOOKS.items():
         if (format == "text" or name == "conllu") and looks(lines):
@@ -60,11 +83,11 @@ def _other(path: Path, format: str, what: str, fix: str) -> DataError:
     return DataError(f"the file looks like {what}", where=str(path), fix=f"{fix}{as_it_is}", id="contents")
 
 
-def _head(path: Path, encoding: str) -> str:
-    """Return the first letters of a file, "" if it cannot be read, which is an error when it is."""
-    with suppress(DerivlangError, OSError), closing(utf8_blocks(path, encoding, size=_LOOKED_AT)) as blocks:
-        return next(blocks, b"")[:_LOOKED_AT].removeprefix(BOM).decode(errors="replace")
-    return ""
+def _head(path: Path, encoding: str) -> bytes:
+    """Return the first letters of a file in UTF-8, none if it cannot be read, which is an error when it is."""
+    with suppress(DerivlangError, OSError), closing(utf8_blocks(path, encoding, size=HEAD)) as blocks:
+        return next(blocks, b"")[:HEAD].removeprefix(BOM)
+    return b""
 
 
 def _is_conllu(lines: Sequence[str]) -> bool:

@@ -32,6 +32,7 @@ from typing import Any, Literal, get_args
 from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.core.lexicon import SPECIALS, unescape, write_rows
 from derivlang.core.messages import counted, in_shell
+from derivlang.formats.contents import HEAD, check_head
 from derivlang.formats.opening import read_whole, suffix_of, utf8_text
 from derivlang.formats.places import located
 
@@ -113,11 +114,12 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
     """Read a dictionary, plain or compressed (.gz, .zst). The suffix names the format; any other suffix means MUSE.
 
     strict: whether a fault of a kind that is not in `allowed` is an error. Raises DataError: missing-file, directory,
-    unreadable-file, truncated, too-large, no-pair, dictionary (strict, or broken JSON), each with its line.
+    unreadable-file, truncated, contents, too-large, no-pair, dictionary (strict, or broken JSON), each with its line.
     """
     path = located(path)
     data = read_whole(path)
     kind = _SUFFIXES.get(suffix_of(path), "muse")
+    check_head(data[:HEAD], path, "dictionary")
     if kind != "json":
         _check_separator(data.decode(errors="replace").splitlines(), path, tabs=kind == "tsv")
     rows = _json(data, path) if kind == "json" else _lines(data, path, tabs=kind == "tsv")

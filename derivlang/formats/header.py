@@ -101,10 +101,14 @@ def _are_numbered(names: Sequence[str]) -> bool:
 def check_header(path: Path, fields: Sequence[str]) -> None:
     """Raise DataError tsv-header if a name is empty or occurs twice."""
     if len(set(fields)) < len(fields) or "" in fields:
+        names = list(fields)
+        for n, name in enumerate(fields):
+            if name in ("", *names[:n]):
+                names[n] = f"{name or 'column'}{n + 1}"
         raise DataError(
             f"the header row {list(fields)} has an empty name, or a name twice",
             where=f"{path}:1",
-            fix="give each column a different name",
+            fix=f"name all columns, e.g. --header --column-names {shlex.quote(','.join(names))}",
             id="tsv-header",
         )
 
