@@ -90,13 +90,13 @@ class Making:
         return Target(self.store, self.plan, self._data)
 
     def check_place(self, *, force: bool = False) -> Mapping[str, int]:
-        """Return what is in the place, as `Store.listing`. StoreError for anything but a derived set, finished or not.
+        """Return what is in the place, as `Store.sizes`. StoreError for anything but a derived set, finished or not.
 
         force: the set is to be replaced.
         """
         own = stage_of(self.plan)
         self.store.check(STAGE, own, f"{own}/{DATA}", f"{own}/{SPEC_FILES}", DATA, SPEC_FILES)
-        listing, is_local = self.store.listing(), self.store.is_local
+        listing, is_local = self.store.sizes(), self.store.is_local
         there = listing.keys() - {LOCK}
         staged = {name for name in there if name.startswith(f"{STAGE}/")}
         begun, older = bool(staged) if is_local else PLAN in there, self.older_files() if NAME in there else set()
@@ -191,7 +191,7 @@ class Making:
         if finished is not None:
             self.sweep()
             return finished
-        there, begun, is_local = self.store.listing(), begun_plan(self.store), self.store.is_local
+        there, begun, is_local = self.store.sizes(), begun_plan(self.store), self.store.is_local
         if begun.get("plan") == self.plan:
             self._take(begun)
             self._begun_before, self.done = True, self.target.done_of(tasks)
@@ -279,7 +279,7 @@ class Making:
             if self.follows or self._begun_before or self.target.has_rows():
                 return
             if not self.store.is_local:
-                there = self.store.listing()
+                there = self.store.sizes()
                 if NAME in there or not self.is_current():
                     return
                 # A set that was only begun, and that this one was to replace, goes with its plan.
@@ -311,7 +311,7 @@ class Making:
 
         own: the names of its files; None to remove the stage only.
         """
-        there = self.store.listing()
+        there = self.store.sizes()
         gone = {name for name in there if name.startswith(f"{STAGE}/")} - {PLAN}
         if own is not None:  # the plan says what was replaced, and shards have names of their own
             gone |= {name for name in there if name in self._replaces or SHARD.fullmatch(name)} - set(own)
@@ -321,7 +321,7 @@ class Making:
     def _remove(self, names: set[str]) -> None:
         """Remove files. A store may refuse some of many without a word: these are tried once more, each by itself."""
         self.store.remove(*names)
-        for name in names & self.store.listing().keys() if names else ():
+        for name in names & self.store.sizes().keys() if names else ():
             self.store.remove(name)
 
     def is_current(self) -> bool:
