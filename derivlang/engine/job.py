@@ -1,4 +1,4 @@
-"""A job is all that a worker needs to know, a task is one shard of it. Both can be pickled. Events report a run."""
+"""A job is a source and all that is made of it, a task is one shard of it. Both can be pickled. Events report a run."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, FileSpan
 from derivlang.sources.read import WORDS_PER_BATCH, Reading, batches
+from derivlang.sources.request import SourceRequest
 from derivlang.store.set_plan import Target, TaskRecord
 from derivlang.store.shards import ShardWriter
 
@@ -41,8 +42,12 @@ class Job:
     fitted. lexicon_text: the text of lexicon.tsv; before the fit, the text of the saved lexicon to start from. parser:
     finds the trees, a name that `find_parser` knows.
     options: the recipe's options, as words of a command line. reference: the corpus whose first split a lexicon is
-    fitted on, if `corpus` lacks a part of it: of a source that is parsed here, `corpus` has only what is parsed. seen:
-    the source files as they were planned; other files are not checked.
+    fitted on, if `corpus` lacks a part of it: of a source that is parsed here, `corpus` has only what is parsed.
+    request: what the user named. seen: the source files as they were planned; other files are not checked.
+
+    The plan is fixed before anything runs (`plan.py`). plan: the tasks of each split, those that are done included;
+    {} before. limit: of documents per split. fitted_on: the split that the lexicon is fitted on, None if nothing is
+    fitted.
     """
 
     corpus: Corpus
@@ -57,12 +62,26 @@ class Job:
     parser: str | None = None
     options: tuple[str, ...] = ()
     reference: Corpus | None = None
+    request: SourceRequest = SourceRequest("")
     seen: Mapping[Path, FileStamp] = field(default_factory=dict)
+    plan: Plan = field(default_factory=dict)
+    limit: int | None = None
+    fitted_on: str | None = None
 
     @property
     def for_lexicon(self) -> Job:
         """The job of reading what the lexicon is fitted on."""
         return self if self.reference is None else replace(self, corpus=self.reference, reference=None)
+
+    @property
+    def tasks(self) -> list[ShardTask]:
+        """All tasks, in the order of the plan."""
+        return [task for tasks in self.plan.values() for task in tasks]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tasks, in the order of the plan."""
+        return [task.name for task in self.tasks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +94,13 @@ class ShardTask:
     name: str
     spans: tuple[FileSpan, ...]
 
+    @property
+    def split(self) -> str:
+        """The split that it belongs to."""
+        return self.spans[0].part.split
+
 
 Plan = dict[str, list[ShardTask]]  # the tasks of each split
-
-
-def tasks_of(plan: Plan) -> list[ShardTask]:
-    """Return all tasks, in the order of the plan."""
-    return [task for tasks in plan.values() for task in tasks]
 
 
 @dataclass(frozen=True, slots=True)

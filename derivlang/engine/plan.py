@@ -231,6 +231,11 @@ def source_files(job: Job, splits: list[str]) -> list[dict[str, Any]]:
     return out
 
 
+def files_of(job: Job) -> list[dict[str, Any]]:
+    """Return the files of a planned source, as the manifest lists them."""
+    return job.corpus.options.get("files") or source_files(job, list(job.plan))
+
+
 def total_size(tasks: Iterable[ShardTask]) -> int | None:
     """Return the bytes of the source that some tasks read, or None if unknown: with a limit, or on the hub."""
     size = 0

@@ -1,6 +1,6 @@
-"""A job and its tasks as JSON, so that processes that share nothing but a store can work on one set.
+"""A job as JSON, so that processes that share nothing but a store can work on one set.
 
-    give(job, plan, …)  ──▶  .derivlang/plan.json                    versions, hashes of these texts, the job, its tasks
+    give(job, …)        ──▶  .derivlang/plan.json                    versions, hashes of these texts, the job, its tasks
                              .derivlang/HASH16/lexicon.tsv           the lexicon
                              .derivlang/HASH16/source-lexicon.tsv    the lexicon of a derived source
                              .derivlang/HASH16/files/                the files that the spec names
@@ -33,7 +33,7 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
 from derivlang.core.version import __version__
-from derivlang.engine.job import Job, Plan, ShardTask
+from derivlang.engine.job import Job, ShardTask
 from derivlang.engine.plan import look_at
 from derivlang.formats.base import GENERATED, NO_FILES, find_format
 from derivlang.formats.inspection import FileStamp
@@ -71,6 +71,8 @@ _FORM = {
     "drop_columns": [str],
     "options": [str],
     "parser?": _PARSER,
+    "limit?": int,
+    "fitted_on?": str,
     "corpus": {**_PLAIN, "schema": SCHEMA, "expected": [str], "options": dict, "types?": str},
     "request?": dict,
     "parts": [{**dict.fromkeys(("split", "path", "name"), str), "stamp?": (int, int, int, int), "sha256?": _HASH}],
@@ -78,10 +80,11 @@ _FORM = {
 }
 
 
-def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
-    """Return a job, without the texts of its lexicons, and its tasks as JSON values.
+def stored(job: Job) -> dict[str, Any]:
+    """Return a job, without the texts of its lexicons, as JSON values.
 
-    request: of a generated source, which every rank opens again. UsageError for a source that cannot be stored.
+    The request is stored of a generated source, which every rank opens again. UsageError for a source that cannot be
+    stored.
     """
     corpus = job.corpus
     if job.parser is not None and not _PARSER.fullmatch(job.parser):
@@ -93,7 +96,7 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
         )
     options = {name: value for name, value in corpus.options.items() if name not in _NOT_STORED}
     fix = "make it with `derivlang make`"
-    with parse_errors(request.source, "value", error=UsageError, id="not-planned", fix=fix):
+    with parse_errors(job.request.source, "value", error=UsageError, id="not-planned", fix=fix):
         json.dumps(options)  # of a plug-in's format, they may be anything
     number = {part: i for i, part in enumerate(corpus.parts)}
     return {
@@ -105,6 +108,8 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
         "drop_columns": list(job.drop_columns),
         "parser": job.parser,
         "options": list(job.options),
+        "limit": job.limit,
+        "fitted_on": job.fitted_on,
         "corpus": {
             **{name: getattr(corpus, name) for name in _names(_PLAIN)},
             "schema": corpus.schema.to_json(),
@@ -112,7 +117,7 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
             "options": options,
             "types": corpus.types and b64encode(corpus.types.serialize()).decode(),
         },
-        "request": _request(request) if corpus.format == GENERATED else None,
+        "request": _request(job.request) if corpus.format == GENERATED else None,
         "parts": [_stored_part(job, part) for part in corpus.parts],
         "tasks": {
             split: [
@@ -130,7 +135,7 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
                 }
                 for task in tasks
             ]
-            for split, tasks in plan.items()
+            for split, tasks in job.plan.items()
         },
     }
 
@@ -143,12 +148,12 @@ def restored(
     where: str,
     *,
     fitted: bool,
-) -> tuple[Job, Plan]:
-    """Return the job and the tasks of `stored`.
+) -> Job:
+    """Return the job of `stored`.
 
     lexicon, source_lexicon: the texts of lexicon.tsv and of the derived source's. folder: its `files/` are those that
-    the spec names. where: for messages. fitted: as of `take`. Raise DerivlangError for a plan that
-    cannot be used.
+    the spec names. where: for messages. fitted: whether the lexicon is fitted; else its text is the saved lexicon to
+    start from, and the files of the source have no hashes yet. Raise DerivlangError for a plan that cannot be used.
     """
     _check(data)
     corpus = _corpus(data, source_lexicon, folder)
@@ -166,11 +171,15 @@ def restored(
         drop_columns=tuple(data["drop_columns"]),
         parser=data["parser"],
         options=tuple(data["options"]),
+        request=SourceRequest(**(data["request"] or {"source": corpus.name})),
         seen=_seen(data, corpus, {span.part for tasks in plan.values() for task in tasks for span in task.spans}),
+        plan=plan,
+        limit=data["limit"],
+        fitted_on=data["fitted_on"],
     )
     if fitted:
         _check_parts(job)
-    return job, plan
+    return job
 
 
 def with_stamps(job: Job, tasks: list[ShardTask], *, trusted: bool) -> Job:
@@ -297,7 +306,7 @@ def _with_tuples(value: Any) -> Any:
     return {name: _with_tuples(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
-FORMAT = 2  # of plans
+FORMAT = 3  # of plans
 _FILE = {"format": FORMAT, "facts": {"*": str | None}, "texts": {"*": DIGEST}, "job": dict}
 # What the bytes of a shard depend on besides the job: a process with other facts would write other shards.
 Facts = Mapping[str, str | None]
@@ -305,12 +314,10 @@ _SOURCE_LEXICON = "source-lexicon.tsv"
 _KEPT = f"{SPEC_FILES}/"
 
 
-def give(
-    job: Job, tasks: Plan, kept: Mapping[str, bytes], request: SourceRequest
-) -> tuple[dict[str, Any], dict[str, bytes]]:
+def give(job: Job, kept: Mapping[str, bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return what the file of a plan says of a job, JSON values, and the texts beside it, by name.
 
-    kept: the content of the files that the spec names, by name. request: as of `stored`.
+    kept: the content of the files that the spec names, by name.
     """
     texts = {LEXICON: job.lexicon_text, _SOURCE_LEXICON: job.corpus.lexicon_text}
     files = {name: text.encode() for name, text in texts.items() if text is not None}
@@ -319,32 +326,32 @@ def give(
         "format": FORMAT,
         "facts": facts_of(job),
         "texts": {name: sha256(content).hexdigest() for name, content in files.items()},
-        "job": stored(job, tasks, request),
+        "job": stored(job),
     }
     return given, files
 
 
-def take(out: Path, begun: Mapping[str, Any], form: Mapping[str, Any], *, fitted: bool) -> tuple[Job, Plan, Making]:
-    """Return the job of a plan, its tasks, and what is made of them. Nothing is looked at in the place of the set.
+def take(out: Path, begun: Mapping[str, Any]) -> tuple[Job, Making]:
+    """Return the job of a plan, and what is made of it. Nothing is looked at in the place of the set.
 
     StoreError if it was damaged, DataError if other versions have stored it.
 
-    out: the place of the set. begun: what `plan.json` says. form: of what it says besides the job. fitted: whether the
-    lexicon is fitted; else its text is the saved lexicon to start from, and the files of the source have no hashes yet.
+    out: the place of the set. begun: what `plan.json` says.
     """
     store, stage, where = store_at(out), stage_of(begun["plan"]), str(out / PLAN)
     # A UsageError is of its spec: nobody typed it here.
     fix = "plan the set again, in another place"
     with parse_errors(where, "plan", error=StoreError, id="plan", fix=fix, within=UsageError):
-        check_record(begun, {**_FILE, **form})
+        check_record(begun, _FILE)
         _check_facts(versions(), {name: begun["facts"].get(name) for name in versions()}, out)
         files = {name: _content(store, stage, name, digest) for name, digest in begun["texts"].items()}
         kept = {name.removeprefix(_KEPT): content for name, content in files.items() if name.startswith(_KEPT)}
         lexicon, of_source = (files[name].decode() if name in files else None for name in (LEXICON, _SOURCE_LEXICON))
-        job, tasks = restored(begun["job"], lexicon, of_source, out / stage, where, fitted=fitted)
+        fitted = begun.get("stage") != "count"
+        job = restored(begun["job"], lexicon, of_source, out / stage, where, fitted=fitted)
         making = Making(out, begun["plan"], begun["asked"], kept, begun)
     _check_facts(facts_of(job), begun["facts"], out)
-    return job, tasks, making
+    return job, making
 
 
 def _content(store: Store, stage: str, name: str, digest: str) -> bytes:
