@@ -7,11 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int64
-from derivlang.core.articles import ArticleCount
+from derivlang.core.articles import RowCounts
 from derivlang.core.batch import Batch
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
@@ -124,11 +123,8 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
         shares=pipeline.keyed,
         whole_trees=pipeline.needs_heads,
     )
-    vocabulary, counts = TypeCounts(), reading.counts
+    vocabulary, counts, numbers = TypeCounts(), reading.counts, RowCounts()
     dropped = left_out(job.corpus.schema, job.drop_columns)
-    documents = sentences = tokens = 0
-    articles = ArticleCount()
-    last = -1
     with (
         target.writing(task.name) as path,
         closing(ShardWriter(path, job.corpus.schema, target.where(task.name))) as writer,
@@ -154,33 +150,22 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
                 policies=job.policies,
             )
             writer.write({name: column for name, column in columns.items() if name not in dropped})
-            numbers = derived.source.documents
-            # A document that goes on in the next batch counts once, where its number comes first.
-            documents += int((np.diff(numbers, prepend=last) != 0).sum()) if len(numbers) else 0
-            last = int(numbers[-1]) if len(numbers) else last
-            articles.add(derived.source)
-            sentences += _in_rows(derived.source, np.diff(derived.source.units))
-            tokens += _in_rows(derived.source, np.diff(derived.derived.unit_words))
+            numbers.add(derived.source, derived.derived)
             if parser is None:  # a parser reports its words itself
                 words_done(derived.derived.n_words)
             vocabulary.add(batch.types, count_types(batch))
         digest = writer.finish()
-    made = {"sha256": digest, "bytes": writer.bytes, "rows": writer.rows, "words": tokens}
+    made = {"sha256": digest, "bytes": writer.bytes, "rows": writer.rows, "words": numbers.tokens}
     entry = {
         "shard": {"file": target.file(task.name), **made},
-        "documents": documents,
-        "articles": articles.count,
-        "sentences": sentences,
-        "tokens": tokens,
+        "documents": numbers.documents,
+        "articles": numbers.articles,
+        "sentences": numbers.sentences,
+        "tokens": numbers.tokens,
         "counts": dict(counts),
     }
     target.commit(task.name, TaskRecord(entry, *vocabulary.result()))
-    return Result(task, tokens)
-
-
-def _in_rows(batch: Batch, per_unit: Int64) -> int:
-    """Return the sum over rows. A unit that several rows share counts in each of them."""
-    return int(per_unit[batch.records].sum())
+    return Result(task, numbers.tokens)
 
 
 def read_task(job: Job, task: ShardTask, reading: Reading) -> Iterator[Batch]:
