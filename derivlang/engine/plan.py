@@ -221,13 +221,10 @@ def source_files(job: Job, splits: list[str]) -> list[dict[str, Any]]:
     """Return name, bytes (only of files) and SHA-256 of the files that the plan reads."""
     out = []
     for part in job.corpus.parts:
-        if part.split not in splits:
-            continue
-        entry: dict[str, Any] = {"split": part.split, "name": part.name}
-        seen = job.seen.get(part.path) or look_at(job, part)
-        if job.corpus.has_files:
-            entry["bytes"] = seen.stamp[0]
-        out.append({**entry, "sha256": seen.sha256})
+        if part.split in splits:
+            seen = job.seen.get(part.path) or look_at(job, part)
+            size = {"bytes": seen.stamp[0]} if job.corpus.has_files else {}
+            out.append({"split": part.split, "name": part.name, **size, "sha256": seen.sha256})
     return out
 
 

@@ -74,7 +74,6 @@ class Making:
         self.out, self.store, self.plan, self.asked, self.kept = out, store_at(out), plan, asked, kept
         self.done: set[str] = set()
         self._own_data = f"{DATA}-{plan[:8]}"  # the folder of the shards at a URL where an older set is replaced
-        self._seen: tuple[bytes | None, bool] = (None, False)  # the last `plan.json`, and whether it was of this plan
         self.follows: str | None = None  # the hash of the plan whose tasks counted for this one (engine/counting.py)
         self._begun_before = False  # whether an earlier run of this plan has left something that must stay
         self._take(begun)
@@ -163,15 +162,10 @@ class Making:
         damaged = [shard["file"] for shard in shards_of(manifest) if not is_whole(shard["file"], shard)]
         copies = {f"{SPEC_FILES}/{name}": content for name, content in self.kept.items()}
         damaged += [name for name, content in copies.items() if self.store.get(name) != content]
-        if not damaged and manifest["lexicon"] and not self._has_fingerprint():
-            damaged.append(str(manifest["lexicon"]))
-        return next(iter(damaged), None)
-
-    def _has_fingerprint(self) -> bool:
-        """Return whether lexicon.tsv fits the fingerprint in the manifest."""
-        with suppress(DerivlangError, ValueError):
-            return Derived(self.out).has_fingerprint()
-        return False
+        with suppress(DerivlangError, ValueError):  # of a lexicon that cannot be read
+            if damaged or not manifest["lexicon"] or Derived(self.out).has_fingerprint():
+                return next(iter(damaged), None)
+        return str(manifest["lexicon"])
 
     def open(
         self,
@@ -243,7 +237,7 @@ class Making:
         new = {name: text.encode() for name, text in files.items()}
         new |= {f"{SPEC_FILES}/{name}": content for name, content in self.kept.items()}
         own = new.keys() | {shard["file"] for shard in shards}
-        is_other = NAME in there and self._older_plan() != self.plan
+        is_other = NAME in there and not self._is_there()
         self._replaces |= self.older_files() if is_other else set()
         put = self.store.prepare(new, f"{stage_of(self.plan)}/fresh")
         if is_local or is_other:
@@ -295,8 +289,8 @@ class Making:
         if begun is not None and begun.get("plan", "") not in (self.plan, self.follows):
             return
         self._take(begun or {})
-        is_whole = begun is not None and self._older_plan() == self.plan
-        self._clean(Derived(self.out, changed=True).own_files() if is_whole else None)
+        own = self.older_files() if begun is not None and self._is_there() else set()
+        self._clean(own or None)
 
     def retract(self, tasks: Iterable[str]) -> None:
         """Remove what tasks have written after their plan was finished by others, or replaced by another one."""
@@ -326,10 +320,7 @@ class Making:
 
     def is_current(self) -> bool:
         """Return whether the place still waits for this plan: it is neither finished nor replaced by another one."""
-        content = self.store.get(PLAN)
-        if content != self._seen[0]:  # a large plan is parsed once, and not after each task
-            self._seen = content, begun_plan(self.store).get("plan") == self.plan
-        return self._seen[1]
+        return begun_plan(self.store).get("plan") == self.plan
 
     def check_current(self, tasks: Iterable[str]) -> None:
         """Raise StoreError if another set has been begun in a place that cannot be held. tasks: just done, removed."""
@@ -339,7 +330,7 @@ class Making:
 
     def is_by_others(self) -> bool:
         """Return whether other processes have finished the set of this plan, in a place that cannot be held."""
-        return not self.store.is_local and read_plan(self.store) is None and self._older_plan() == self.plan
+        return not self.store.is_local and read_plan(self.store) is None and self._is_there()
 
     def records(self, tasks: Sequence[str], *, shards: bool = False) -> Iterator[TaskRecord]:
         """Yield the records of tasks, in their order, each read once.
@@ -371,11 +362,11 @@ class Making:
             return set(Derived(self.out, changed=True).own_files())
         return set()
 
-    def _older_plan(self) -> str | None:
-        """Return the plan of the set that is there; None if there is none that can be read."""
+    def _is_there(self) -> bool:
+        """Return whether the manifest that is there is of this plan."""
         with suppress(StoreError):
-            return str(read_manifest(self.out).get("plan"))
-        return None
+            return bool(read_manifest(self.out).get("plan") == self.plan)
+        return False
 
     def other(self, recorded: Mapping[str, Any], state: str = "", told: str = "") -> StoreError:
         """Return the error for a set of another plan. recorded: what its manifest or its plan says of it.
