@@ -204,7 +204,7 @@ def _run(workers: int, events: Events, job: Job, making: Making) -> dict[str, An
     if making.follows:  # from here on, ranks need not count
         making.begin()
     with working(job, todo):
-        for result in run_tasks(job, todo, making.target, workers) if todo else ():
+        for result in run_tasks(job, todo, making, workers) if todo else ():
             making.check_current([result.task.name])
             events.done(result)
     return assemble(job, making, events.warn)
@@ -226,7 +226,7 @@ def assemble(job: Job, making: Making, warn: Callable[[str], None], *, shards: b
     results: dict[str, list[dict[str, Any]]] = {split: [] for split in job.plan}
     vocabulary, marked = TypeCounts(), Counter[ShardTask]()
     # In the order of the plan, so that the manifest does not depend on who was first.
-    for task, record in zip(job.tasks, making.records(job.names, shards=shards), strict=True):
+    for task, record in zip(job.tasks, making.all_records(job.names, shards=shards), strict=True):
         results[task.split].append(record.entry)
         marked[task] = int(record.counts[to_numpy(pc.match_substring(record.types, _MARK))].sum())
         vocabulary.add(record.types, record.counts)

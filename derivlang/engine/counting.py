@@ -97,7 +97,7 @@ def open_counting(out: Path) -> tuple[Job, MakeOptions, Making] | None:
 
 def missing(job: Job, making: Making) -> list[ShardTask]:
     """Return the tasks that have no record."""
-    recorded = making.target.recorded(job.names)
+    recorded = making.recorded(job.names)
     return [task for task in job.tasks if task.name not in recorded]
 
 
@@ -119,7 +119,7 @@ def count(job: Job, making: Making, rank: int, world: int) -> int:
     todo = [task for task in job.tasks[rank::world] if task.name in left]
     with working(job, todo, "counting"):
         for done, task in enumerate(todo):
-            _count(job, task, making.target)
+            _count(job, task, making)
             if not making.is_current():  # others have counted it, too: nobody else would remove the record
                 making.retract(())
                 return done
@@ -162,14 +162,14 @@ def planned(job: Job, making: Making, splits: Sequence[str]) -> tuple[Job, Vocab
 
     They are what `make` would have found itself. StoreError if a task is not counted yet.
     """
-    seen, vocabulary, target = dict(job.seen), TypeCounts(), making.target
+    seen, vocabulary = dict(job.seen), TypeCounts()
     documents: dict[FileSpan, tuple[int, int]] = {}
     lost = list[str]()
-    for task, record in zip(job.tasks, target.records(job.names), strict=True):
+    for task, record in zip(job.tasks, making.records(job.names), strict=True):
         spans = [] if record is None else record.entry.get("spans") or []
         hashed = [found.get("sha256") is not None for found in spans]
         if record is None or hashed != [not span.piece.begin for span in task.spans]:
-            lost.append(target.record_file(task.name))
+            lost.append(making.record_file(task.name))
             continue
         for span, found in zip(task.spans, spans, strict=True):
             if not span.piece.begin:
@@ -178,7 +178,7 @@ def planned(job: Job, making: Making, splits: Sequence[str]) -> tuple[Job, Vocab
         if task.split == job.fitted_on:  # in the order of the plan, in which types are first met
             vocabulary.add(record.types, record.counts)
     if lost:
-        target.store.remove(*lost)  # a damaged record would be taken for one
+        making.store.remove(*lost)  # a damaged record would be taken for one
         raise unfinished(job, making)
     wanted = {split: tasks for split, tasks in job.plan.items() if split in splits}
     plan = numbered(wanted, job.limit, documents.__getitem__)

@@ -30,7 +30,7 @@ from derivlang.engine.job import Events, Job, run_task
 from derivlang.engine.make import job_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse_job
-from derivlang.engine.stored import differences, give, take, with_stamps
+from derivlang.engine.stored import give, take, with_stamps
 from derivlang.formats.inspection import inspecting
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import stage as showing
@@ -71,7 +71,7 @@ def plan(
             numbers = {"tasks": len(begun[0].tasks), "done": len(begun[0].tasks) - len(counting.missing(*begun))}
             return {"out": str(options.out), "stage": "count", "plan": None, **numbers}
         job, making = open_plan(options.out)
-        result = _numbers(job, making, making.target.done_of(job.names))
+        result = _numbers(job, making, making.done_of(job.names))
     else:
         result = prepare(job, options, events, partial(keep, options, events))
     numbers = {name: result.get(name, 0) for name in ("tasks", "done")}
@@ -198,13 +198,13 @@ def _derive(out: Path, rank: int, world: int, events: Events, *, trust: bool) ->
     made = words = 0
     job, making = open_plan(out)
     mine = job.tasks[rank::world]
-    done = making.target.done_of(task.name for task in mine)
+    done = making.done_of(task.name for task in mine)
     todo = [task for task in mine if task.name not in done]
     with working(job, todo):
         job = with_stamps(job, todo, trusted=trust or _is_mine(out / PLAN))
         for task in todo:
             try:
-                result = run_task(job, task, making.target)
+                result = run_task(job, task, making)
             except StoreError:
                 if making.is_current():
                     raise
@@ -233,7 +233,7 @@ def keep(
         return {"plan": making.plan}
     given, files = give(job, making.kept)
     begun, stage = begun_plan(making.store), stage_of(making.plan)
-    if "facts" in begun and differences(begun["facts"], given["facts"]):
+    if begun.get("facts", given["facts"]) != given["facts"]:
         for name in making.done:  # other versions have made them: one set has shards of one
             making.store.remove(f"{stage}/{name}.record")
         making.done.clear()

@@ -205,12 +205,10 @@ def _tight(kind: pa.DataType, field: Field | None) -> pa.DataType:
 
 def describe(kind: pa.DataType, classes: tuple[str, ...] | None = None) -> dict[str, Any]:
     """Return the description of a type in the form of `datasets`."""
-    if pa.types.is_list(kind):
-        return {"feature": describe(kind.value_type, classes), "_type": "List"}
-    if pa.types.is_large_list(kind):
-        return {"feature": describe(kind.value_type, classes), "_type": "LargeList"}
-    if pa.types.is_fixed_size_list(kind):
-        return {"feature": describe(kind.value_type, classes), "length": kind.list_size, "_type": "List"}
+    if isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
+        size = {"length": kind.list_size} if pa.types.is_fixed_size_list(kind) else {}
+        name = "LargeList" if pa.types.is_large_list(kind) else "List"
+        return {"feature": describe(kind.value_type, classes), **size, "_type": name}
     if pa.types.is_struct(kind):
         return {kind.field(i).name: describe(kind.field(i).type) for i in range(kind.num_fields)}
     if classes is not None and pa.types.is_integer(kind):
