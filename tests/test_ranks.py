@@ -23,7 +23,7 @@ import derivlang
 from derivlang.core.errors import DataError
 from derivlang.core.seal import sealed
 from derivlang.engine import engines, ranks
-from derivlang.engine.job import Events, Job, Result, ShardTask
+from derivlang.engine.job import Events, Job, ShardTask
 from derivlang.store.making import Target
 from derivlang.store.shards import ShardWriter
 from tests import commands
@@ -249,7 +249,7 @@ def test_planning_again_beside_a_rank(
     assert snapshot(out) == whole
 
 
-def failing(job: Job, task: ShardTask, target: Target) -> Result:
+def failing(job: Job, task: ShardTask, target: Target) -> tuple[str, int]:
     raise DataError("the disk of the source is gone")
 
 

@@ -204,9 +204,8 @@ def _run(workers: int, events: Events, job: Job, making: Making) -> dict[str, An
     if making.follows:  # from here on, ranks need not count
         making.begin()
     with working(job, todo):
-        for result in run_tasks(job, todo, making, workers) if todo else ():
-            making.check_current([result.task.name])
-            events.done(result)
+        for name, _ in run_tasks(job, todo, making, workers) if todo else ():
+            making.check_current([name])
     return assemble(job, making, events.warn)
 
 

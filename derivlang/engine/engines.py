@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.plugins import SCRIPT, script_has_added
-from derivlang.engine.job import Job, Result, ShardTask, run_task
+from derivlang.engine.job import Job, ShardTask, run_task
 from derivlang.formats.progress import bytes_read, receive_all, words_done
 from derivlang.store.set_plan import Target
 
@@ -25,8 +25,8 @@ _FUNCTION: list[Callable[[Any], Any]] = []  # of a worker
 _AHEAD = 4  # tasks that are given to a pool, for each worker
 
 
-def run_tasks(job: Job, tasks: list[ShardTask], target: Target, workers: int) -> Iterator[Result]:
-    """Run tasks, and yield their results as they are done.
+def run_tasks(job: Job, tasks: list[ShardTask], target: Target, workers: int) -> Iterator[tuple[str, int]]:
+    """Run tasks, and yield what `run_task` returns, as they are done.
 
     workers: number of processes; 1 for this process. Where the system can, they are forked from a server that has
     imported this module.

@@ -102,16 +102,11 @@ class ShardTask:
 Plan = dict[str, list[ShardTask]]  # the tasks of each split
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A task that is done, and whose record is written. words: of its shard."""
+def run_task(job: Job, task: ShardTask, target: Target) -> tuple[str, int]:
+    """Read, derive and write one shard, then its record. A task that fails leaves no file behind.
 
-    task: ShardTask
-    words: int
-
-
-def run_task(job: Job, task: ShardTask, target: Target) -> Result:
-    """Read, derive and write one shard, then its record. A task that fails leaves no file behind."""
+    Returns the name of the task, and the number of words of its shard.
+    """
     # The parser comes before the splitter: both may load spaCy, and the parser may need more of it.
     parser = None if job.parser is None else find_parser(job.parser, job.corpus.language)
     pipeline = job.pipeline.begin()
@@ -165,7 +160,7 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
         "counts": dict(counts),
     }
     target.commit(task.name, TaskRecord(entry, *vocabulary.result()))
-    return Result(task, numbers.tokens)
+    return task.name, numbers.tokens
 
 
 def read_task(job: Job, task: ShardTask, reading: Reading) -> Iterator[Batch]:
@@ -202,11 +197,10 @@ def count_vocabulary(job: Job, tasks: list[ShardTask]) -> tuple[pa.Array, Int64]
 class Events:
     """Callbacks of a run.
 
-    warn: a warning, by default one of `warnings`. done: a task is done. found: the folder of a set that is complete
-    already, so that nothing is made.
+    warn: a warning, by default one of `warnings`. found: the folder of a set that is complete already, so that nothing
+    is made.
     Stages and their progress are reported by `formats/progress.py`.
     """
 
     warn: Callable[[str], None] = warn
-    done: Callable[[Result], None] = lambda result: None
     found: Callable[[Path], None] = found

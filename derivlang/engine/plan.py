@@ -8,6 +8,7 @@ pipeline that draws in sequence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -235,12 +236,9 @@ def files_of(job: Job) -> list[dict[str, Any]]:
 
 def total_size(tasks: Iterable[ShardTask]) -> int | None:
     """Return the bytes of the source that some tasks read, or None if unknown: with a limit, or on the hub."""
-    size = 0
-    for span in (span for task in tasks for span in task.spans):
-        if span.limit is not None:
-            return None
-        try:
-            size += (bytes_of_file(span.part.path) if span.piece.end is None else span.piece.end) - span.piece.begin
-        except OSError:
-            return None
-    return size
+    spans = [span for task in tasks for span in task.spans]
+    if all(span.limit is None for span in spans):
+        with suppress(OSError):
+            ends = [bytes_of_file(span.part.path) if span.piece.end is None else span.piece.end for span in spans]
+            return sum(ends) - sum(span.piece.begin for span in spans)
+    return None

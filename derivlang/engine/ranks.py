@@ -109,12 +109,11 @@ def work(
     began = time.perf_counter()
     counted, goes_on = _count(out, rank, world, events, trust=trust, stage=stage, wait=wait)
     made = found = words = 0
-    if stage == "count" or not goes_on:
-        pass
-    elif _is_finished(out):
-        events.found(out)
-    else:
-        made, found, words = _derive(out, rank, world, events, trust=trust)
+    if goes_on and stage != "count":
+        if _is_finished(out):
+            events.found(out)
+        else:
+            made, found, words = _derive(out, rank, world, events, trust=trust)
     seconds = round(time.perf_counter() - began, 3)
     numbers = {"counted": counted, "made": made, "found": found, "words": words}
     return {"out": str(out), "rank": rank, "world": world, **numbers, "seconds": seconds}
@@ -204,13 +203,12 @@ def _derive(out: Path, rank: int, world: int, events: Events, *, trust: bool) ->
         job = with_stamps(job, todo, trusted=trust or _is_mine(out / PLAN))
         for task in todo:
             try:
-                result = run_task(job, task, making)
+                words += run_task(job, task, making)[1]
             except StoreError:
                 if making.is_current():
                     raise
                 break
-            made, words = made + 1, words + result.words
-            events.done(result)
+            made += 1
             if not making.is_current():
                 break
     if todo and not making.is_current():  # others have run these tasks, too, or have begun another set

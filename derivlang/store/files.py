@@ -72,24 +72,25 @@ def writing_all(
     outs: the first is the one that the user has named; the last of several is the record, which is always replaced and
     appears first. gone: files of an earlier result, removed if they are there. replace: as of `writing`.
     """
+    others = [None if replace else replace] * (len(outs) - 2)  # links at names that nobody gave are not followed
+    ways = [replace, *others, None][: len(outs)]
     drafts: dict[Path, Path] = {}
     with ExitStack() as places:
         with ExitStack() as opened:
             streams: list[BinaryIO] = []
-            for number, out in enumerate(outs):
-                is_named = number == 0 and replace is not None  # links at names that nobody gave are not followed
-                if is_named and is_stream(out):
+            for out, way in zip(outs, ways, strict=True):
+                if way is not None and is_stream(out):
                     streams.append(opened.enter_context(_open_stream(out)))
                     continue
-                drafts[out] = places.enter_context(_in_place(out, is_named))
+                drafts[out] = places.enter_context(_in_place(out, way is not None))
                 streams.append(opened.enter_context(drafts[out].open("xb")))
             yield [*streams]
             for out, stream in zip(outs, streams, strict=True):
                 stream.flush()
                 if out in drafts:
                     os.fsync(stream.fileno())
-        for out in (outs[:-1] or outs) if replace is False else ():
-            if out in drafts and out.exists() and file_hash(out) != file_hash(drafts[out]):
+        for out, way in zip(outs, ways, strict=True):
+            if way is False and out in drafts and out.exists() and file_hash(out) != file_hash(drafts[out]):
                 raise StoreError(
                     "holds something else than this command writes",
                     where=str(out),

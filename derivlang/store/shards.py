@@ -100,7 +100,6 @@ def _parquet_writer(file: IO[bytes], schema: pa.Schema) -> Any:
 
 def read_shard(
     path: Path,
-    columns: list[str] | None = None,
     *,
     without: Collection[str] = (),
     codes: bool = False,
@@ -108,9 +107,8 @@ def read_shard(
 ) -> Iterator[pa.Table]:
     """Yield the row groups of a shard. codes: read lists of strings as codes into a dictionary, four times as fast.
 
-    columns: the ones to read, instead of all. without: columns that are not read, where all others are.
-    sha256: the hash that the file must have, which is checked before the first row. StoreError if the file has another,
-    or if it is missing, truncated or not Parquet.
+    without: columns that are not read. sha256: the hash that the file must have, which is checked before the first row.
+    StoreError if the file has another, or if it is missing, truncated or not Parquet.
     """
     from pyarrow import parquet
 
@@ -125,8 +123,7 @@ def read_shard(
             parquet.ParquetFile(source, read_dictionary=dictionaries) as file,
         ):
             _check_sizes(file, size)
-            if without:
-                columns = [name for name in file.schema_arrow.names if name not in without]
+            columns = [name for name in file.schema_arrow.names if name not in without] if without else None
             for group in range(file.num_row_groups):
                 table = file.read_row_group(group, columns=columns)
                 table.validate(full=True)
