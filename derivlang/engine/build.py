@@ -71,38 +71,27 @@ def prepare(
             raise over_own_source()
     files, apart = files_of(job), source_files(job.for_lexicon, _apart(job, list(job.plan)))
     kept = job.pipeline.files_to_keep()  # before the fingerprint, so that another content would be noticed
-    before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
+    fingerprint = job.pipeline.fingerprint(job.lexicon_text)
     asked = asked_for(job, files, list(job.plan), options.shard_tokens)
     making = Making(options.out, plan_hash(job, files, apart), asked, kept)
-    if not making.is_begun():  # else another run may be changing the folder: it is looked at when that has ended
-        finished = making.finished(force=options.force)
-        if finished is not None:
-            making.sweep()
-            events.found(options.out)
-            return finished
-    with making.held(str(job.pipeline), events.warn):
-        finished = making.open(job.names, force=options.force, warn=events.warn)
-        if finished is not None:
-            events.found(options.out)
-            return finished
-        try:
-            job = _fit(job, options, events, vocabulary)
-            if job.pipeline.fingerprint(before) != fingerprint:
-                raise DataError(
-                    "a dictionary of the pipeline changed while it was read",
-                    where="--t",
-                    fix="run the same command again",
-                    id="source-changed",
-                )
-            return go_on(job, making)
-        except BaseException as error:
-            finished = making.finished() if isinstance(error, StoreError) and making.is_by_others() else None
+    # While another run may be changing the folder, it is looked at when that has ended.
+    finished = None if making.is_begun() else making.finished(force=options.force)
+    if finished is not None:
+        making.sweep()
+    else:
+        with making.held(str(job.pipeline), events.warn):
+            finished = making.open(job.names, force=options.force, warn=events.warn)
             if finished is None:
-                making.give_up()
-                raise
-            making.sweep()
-            events.found(options.out)
-            return finished
+                try:
+                    return go_on(_fit(job, options, events, vocabulary, fingerprint), making)
+                except BaseException as error:
+                    finished = making.finished() if isinstance(error, StoreError) and making.is_by_others() else None
+                    if finished is None:
+                        making.give_up()
+                        raise
+                    making.sweep()
+    events.found(options.out)
+    return finished
 
 
 def over_own_source() -> UsageError:
@@ -164,14 +153,24 @@ def reference_of(job: Job, options: MakeOptions) -> str | None:
     return job.for_lexicon.corpus.splits[0] if needed else None
 
 
-def _fit(job: Job, options: MakeOptions, events: Events, vocabulary: Vocabulary | None) -> Job:
-    """Return the job with its lexicon: saved, or fitted on the whole split `fitted_on`, whatever the limit."""
+def _fit(job: Job, options: MakeOptions, events: Events, vocabulary: Vocabulary | None, fingerprint: str) -> Job:
+    """Return the job with its lexicon: saved, or fitted on the whole split `fitted_on`, whatever the limit.
+
+    fingerprint: of the pipeline when the set was planned. DataError if a file of the pipeline has changed since.
+    """
     split, counted = job.fitted_on, None
     if split is not None:
         if split != "train" and "train" in job.corpus.expected:
             events.warn(f"no train split here: the kept types are fitted on {split}")
         counted = vocabulary or vocabulary_of(job.for_lexicon, split, options.workers, options.shard_tokens)
     lexicon = job.pipeline.fit(*(counted or ()), saved=job.lexicon_text, where=str(options.lexicon or "--lexicon"))
+    if job.pipeline.fingerprint(job.lexicon_text) != fingerprint:
+        raise DataError(
+            "a dictionary of the pipeline changed while it was read",
+            where="--t",
+            fix="run the same command again",
+            id="source-changed",
+        )
     return replace(job, lexicon=lexicon, lexicon_text=job.pipeline.save(lexicon))
 
 
