@@ -13,7 +13,7 @@ import derivlang.engine.engines as engines
 from derivlang.core.errors import DataError
 from derivlang.engine import job as jobs
 from derivlang.engine.batches import Source
-from derivlang.engine.job import Job, Result, ShardTask, run_task
+from derivlang.engine.job import Job, ShardTask, run_task
 from derivlang.formats.inspection import FileStamp, unchanged
 from derivlang.lexical import dictionary as dictionaries
 from derivlang.lexical import train as tokenizers
@@ -84,7 +84,7 @@ def test_a_changed_source_stops_the_run(
     else:
         done: list[str] = []
 
-        def task_of(job: Job, task: ShardTask, target: Target) -> Result:
+        def task_of(job: Job, task: ShardTask, target: Target) -> tuple[str, int]:
             if len(done) == 2:
                 change(source)
             done.append(task.name)
@@ -108,7 +108,7 @@ def test_a_touched_source_is_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     """Between tasks another time, or another link to the file, is no other content."""
     source, out = wiki(tmp_path, TEXT), tmp_path / "out"
 
-    def task_of(job: Job, task: ShardTask, target: Target) -> Result:
+    def task_of(job: Job, task: ShardTask, target: Target) -> tuple[str, int]:
         os.utime(source)
         return run_task(job, task, target)
 
@@ -132,7 +132,7 @@ def test_the_reference_of_a_lexicon(
     assert not out.exists()
     monkeypatch.undo()
 
-    def stop(job: Job, task: ShardTask, target: Target) -> Result:
+    def stop(job: Job, task: ShardTask, target: Target) -> tuple[str, int]:
         if shards(out):
             raise KeyboardInterrupt
         return run_task(job, task, target)

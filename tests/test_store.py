@@ -21,7 +21,7 @@ import pytest
 import derivlang.engine.engines as engines
 from derivlang.core.errors import StoreError
 from derivlang.engine import build
-from derivlang.engine.job import Events, Job, Result, ShardTask, run_task
+from derivlang.engine.job import Job, ShardTask, run_task
 from derivlang.engine.make import make as make_set
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
@@ -44,7 +44,7 @@ class Counted:
         self.names: list[str] = []
         self._stop, self._error = stop, error
 
-    def __call__(self, job: Job, task: ShardTask, target: Target) -> Result:
+    def __call__(self, job: Job, task: ShardTask, target: Target) -> tuple[str, int]:
         if len(self.names) == self._stop:
             raise self._error
         self.names.append(task.name)
@@ -136,18 +136,18 @@ def test_a_set_without_its_lexicon_is_not_complete(tmp_path: Path, damage: str) 
     assert snapshot(out) == before
 
 
-def test_a_callback_that_stops_the_run(
+def test_a_run_that_is_stopped_after_a_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any]
 ) -> None:
     source, out = wiki(tmp_path, TEXT), tmp_path / "out"
 
-    def stop(result: Result) -> None:
+    def stop(*given: Any) -> None:
+        run_task(*given)
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(engines, "run_task", stop)
     with pytest.raises(KeyboardInterrupt):
-        make_set(
-            Pipeline.parse(SPEC), SourceRequest(str(source)), MakeOptions(out, shard_tokens=100), Events(done=stop)
-        )
+        make_set(Pipeline.parse(SPEC), SourceRequest(str(source)), MakeOptions(out, shard_tokens=100))
     assert len(shards(out)) == 1
     tasks = counted(monkeypatch)
     make(SPEC, source, out, *SHARD)
@@ -581,7 +581,7 @@ def test_the_same_bytes_for_any_number_of_workers(tmp_path: Path, whole: tuple[P
 def test_the_order_in_which_shards_end_does_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any]
 ) -> None:
-    def backwards(job: Job, tasks: list[ShardTask], target: Target, workers: int) -> Iterator[Result]:
+    def backwards(job: Job, tasks: list[ShardTask], target: Target, workers: int) -> Iterator[tuple[str, int]]:
         for task in reversed(tasks):
             yield run_task(job, task, target)
 

@@ -15,8 +15,9 @@ import pytest
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.core.policies import Policies
+from derivlang.engine import engines
 from derivlang.engine.batches import Source
-from derivlang.engine.job import Events
+from derivlang.engine.job import Events, run_task
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse as run_parse
 from derivlang.pipeline import Pipeline
@@ -56,8 +57,7 @@ def parsed_words(log: Path) -> int:
 def parse(source: Path | str, out: Path = Path(), *, data_dir: Path | None = None, **options: Any) -> dict[str, Any]:
     """`derivlang parse`, in this process."""
     options = {"parser": "chain", **options}
-    events = options.pop("events", Events())
-    return run_parse(SourceRequest(str(source), data_dir=data_dir), MakeOptions(out, **options), events)
+    return run_parse(SourceRequest(str(source), data_dir=data_dir), MakeOptions(out, **options), Events())
 
 
 def every_word_keeps(table: list[dict[str, Any]], before: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
@@ -490,23 +490,22 @@ def test_a_parse_that_was_stopped_goes_on(
     log.unlink()
     done = []
 
-    def stop(result: Any) -> None:
-        done.append(result)
+    def stop(*given: Any) -> Any:
+        done.append(run_task(*given))
         if len(done) == 2:
             raise StopError
+        return done[-1]
 
     def start() -> None:
         if alone:
-            parse(text, events=Events(done=stop))
+            parse(text)
         else:
-            from derivlang.engine.make import make as run_make
-            from derivlang.pipeline import Pipeline
+            make("syn:fr", text, tmp_path / "out", parser="chain")
 
-            options = MakeOptions(tmp_path / "out", parser="chain")
-            run_make(Pipeline.parse("syn:fr"), SourceRequest(str(text)), options, Events(done=stop))
-
-    with pytest.raises(StopError):
-        start()
+    with monkeypatch.context() as patch:
+        patch.setattr(engines, "run_task", stop)
+        with pytest.raises(StopError):
+            start()
     assert not (tmp_path / "out").exists()
     before = parsed_words(log)
     assert 0 < before < total

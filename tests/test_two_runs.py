@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from derivlang.core.errors import StoreError
-from derivlang.engine.job import Events
+from derivlang.engine import engines
+from derivlang.engine.job import Events, run_task
 from derivlang.engine.make import make as make_set
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse as parse_set
@@ -31,14 +32,26 @@ TEXT = "".join(f" Line {i} of the text has some words , {i % 7} . And more ! \n"
 SHARD = ("--shard-tokens", 100)
 
 
-def during(call: Callable[[], None]) -> Events:
+@pytest.fixture
+def during(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
     """Call once, when the first shard of a run is there."""
-    calls = [call]
-    return Events(done=lambda result: calls.pop()() if calls else None)
+
+    def during(call: Callable[[], None]) -> None:
+        calls = [call]
+
+        def task(*given: Any) -> tuple[str, int]:
+            made = run_task(*given)
+            if calls:
+                calls.pop()()
+            return made
+
+        monkeypatch.setattr(engines, "run_task", task)
+
+    return during
 
 
-def begin(out: Path, source: Path, events: Events, spec: str = "trans,inv") -> Any:
-    return make_set(Pipeline.parse(spec), SourceRequest(str(source)), MakeOptions(out, shard_tokens=100), events)
+def begin(out: Path, source: Path, spec: str = "trans,inv") -> Any:
+    return make_set(Pipeline.parse(spec), SourceRequest(str(source)), MakeOptions(out, shard_tokens=100))
 
 
 @pytest.fixture
@@ -73,7 +86,9 @@ def test_a_run_that_ends_while_another_one_looks(
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]])
-def test_another_plan_is_refused_while_a_run_is_at_work(tmp_path: Path, source: Path, force: list[str]) -> None:
+def test_another_plan_is_refused_while_a_run_is_at_work(
+    tmp_path: Path, source: Path, during: Callable[..., None], force: list[str]
+) -> None:
     out = tmp_path / "out"
     make("trans,inv", source, tmp_path / "whole", *SHARD)
 
@@ -83,11 +98,12 @@ def test_another_plan_is_refused_while_a_run_is_at_work(tmp_path: Path, source: 
         assert "(trans,inv)" in ran.err
         assert "[other-run]" in ran.err
 
-    begin(out, source, during(other))
+    during(other)
+    begin(out, source)
     assert snapshot(out) == snapshot(tmp_path / "whole")
 
 
-def test_the_same_plan_waits_and_finds_the_set_made(tmp_path: Path, source: Path) -> None:
+def test_the_same_plan_waits_and_finds_the_set_made(tmp_path: Path, source: Path, during: Callable[..., None]) -> None:
     out = tmp_path / "out"
     others = []
 
@@ -100,7 +116,8 @@ def test_the_same_plan_waits_and_finds_the_set_made(tmp_path: Path, source: Path
         assert "waiting for it" in process.stderr.readline()
         others.append(process)
 
-    begin(out, source, during(other))
+    during(other)
+    begin(out, source)
     made = {file: file.stat().st_mtime_ns for file in out.rglob("*.parquet")}
     told, err = others[0].communicate(timeout=60)
     assert (others[0].returncode, err) == (0, f"derivlang: {out}/ is already complete: nothing to do\n")
@@ -110,13 +127,14 @@ def test_the_same_plan_waits_and_finds_the_set_made(tmp_path: Path, source: Path
     assert snapshot(out) == snapshot(tmp_path / "whole")
 
 
-def test_a_parse_holds_its_folder_too(tmp_path: Path, source: Path) -> None:
+def test_a_parse_holds_its_folder_too(tmp_path: Path, source: Path, during: Callable[..., None]) -> None:
     out = tmp_path / "out"
 
     def other() -> None:
         assert "[other-run]" in spawn("make", "--t", "perm", source, "-o", out, *SHARD, "--force", code=1).err
 
-    parse_set(SourceRequest(str(source)), MakeOptions(out, limit=3), during(other))
+    during(other)
+    parse_set(SourceRequest(str(source)), MakeOptions(out, limit=3), Events())
     assert run("verify", out).code == 0
 
 

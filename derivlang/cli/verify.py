@@ -82,8 +82,9 @@ def _verify(path: Path) -> dict[str, Any]:
     """Return the result of the check that suits what is there; of a set for anything else."""
     if path.is_file():
         check_local(path, "grammars")
-        from derivlang.commands.grammar_file import GRAMMAR_FILES
+        from derivlang.commands.grammar_file import RECIPE_FORM
         from derivlang.grammar.grammar import load_grammar
+        from derivlang.store.artifact import recipe_beside
 
         try:
             grammar = load_grammar(path)
@@ -96,8 +97,7 @@ def _verify(path: Path) -> dict[str, Any]:
                 fix=f"to make a set of it: derivlang make --t … {in_shell(path)}",
                 id="grammar-header",
             ) from None
-        if GRAMMAR_FILES.record_of(path).exists():
-            GRAMMAR_FILES.check(path)
+        recipe_beside(path, RECIPE_FORM)
         return _loaded(path, has_hash=grammar.has_hash)
     if (path / "run.json").exists():
         from derivlang.evaluation.collect import verify_run

@@ -24,14 +24,13 @@ from derivlang.grammar.families import UPOS, head_class
 from derivlang.grammar.grammar import Grammar, grammar_text, read_grammar
 from derivlang.grammar.settings import GrammarFitOptions
 from derivlang.grammar.treebank import check_labels, check_version, demonstratives, read_families
-from derivlang.store.artifact import kind_of_files
+from derivlang.store.artifact import RECIPE, check_replaceable, recipe_beside
 from derivlang.store.files import held_file, is_stream, refuse_source, write_texts
 from derivlang.store.record import record_text
 
 FORMAT = 1
 _NUMBERS = {"*": float}
-_RECIPE = {"format": int, "files": dict, "result": {"l2": _NUMBERS, "thin": _NUMBERS}, "sha256": str}
-GRAMMAR_FILES = kind_of_files("grammar", fix="name another file, or --force", id="out-exists", form=_RECIPE)
+RECIPE_FORM = {"format": int, "files": dict, "result": {"l2": _NUMBERS, "thin": _NUMBERS}, "sha256": str}
 
 
 def fit_file(
@@ -56,7 +55,13 @@ def fit_file(
             grammar, _ = _fitted(treebanks, out, options, names, seen, warn)
             write_texts(out, {out.name: grammar_text(grammar)}, replace=options.force)
             return {"out": str(out)}
-        record = GRAMMAR_FILES.found(out, wanted, force=options.force, warn=warn)
+        record, recipe = None, out.with_name(out.name + RECIPE)
+        if not options.force:
+            record = recipe_beside(out, RECIPE_FORM, fix="name another file, or --force")
+            check_replaceable([out], recipe, wanted, noun="grammar")
+            if record is not None and not out.exists():
+                warn(f"{out} is missing; the grammar is made again")
+                record = None
         if record is not None:
             found(out)
         else:
@@ -64,8 +69,8 @@ def fit_file(
             text = grammar_text(grammar)
             files = {out.name: sha256(text.encode()).hexdigest()}
             record = sealed({**wanted, "files": files, "result": chosen})
-            texts = {out.name: text, GRAMMAR_FILES.record_of(out).name: record_text(record)}
-            write_texts(out, texts, replace=True)  # what may not be replaced is refused by `found`
+            texts = {out.name: text, recipe.name: record_text(record)}
+            write_texts(out, texts, replace=True)  # what may not be replaced is refused before
     return {"out": str(out), **read_grammar(out).summary(), **record["result"]}
 
 

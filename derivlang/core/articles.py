@@ -1,4 +1,6 @@
-"""Articles of running text in the form of WikiText: each begins with a title, a line with a blank line below it.
+"""Counts of rows: documents, sentences, words, and articles of running text in the form of WikiText.
+
+An article begins with a title, a line with a blank line below it.
 
      = Robert Boulter =         the title: one = on each side
                                 a blank line
@@ -10,33 +12,51 @@ in the train split of WikiText-2, 60 in the other two.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool
+from derivlang.core.arrays import Bool, Int64
 from derivlang.core.arrow import scalar, to_numpy
 from derivlang.core.bare_batch import BareBatch
 
 _MARK = scalar("=")
 
 
-class ArticleCount:
-    """The articles of a split, or of a part of it, whose batches are added in turn.
+@dataclass(slots=True)
+class RowCounts:
+    """The counts of a split, or of a part of it, whose batches are added in turn.
 
-    count: None for rows that are not running text, and for a text whose first paragraph is not a title.
+    tokens: derived words. articles: None for rows that are not running text, and for a text whose first paragraph is
+    not a title. last: the document of the last row, -1 before the first one.
     """
 
-    def __init__(self) -> None:
-        self.count: int | None = 0
+    documents: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    articles: int | None = 0
+    last: int = -1
 
-    def add(self, batch: BareBatch) -> None:
-        """Count the articles that begin in a batch of whole paragraphs."""
-        if not batch.running or batch.gaps is None:
-            self.count = None
-        if self.count is None or not batch.n_records:
+    def add(self, source: BareBatch, derived: BareBatch) -> None:
+        """Count a batch of whole paragraphs, and the articles that begin in it."""
+        if not source.n_records:
             return
-        titles = _titles(batch)
-        self.count = None if batch.documents[0] == 0 and not titles[0] else self.count + int(titles.sum())
+        # A document that goes on in the next batch counts once, where its number comes first.
+        self.documents += int((np.diff(source.documents, prepend=self.last) != 0).sum())
+        self.last = int(source.documents[-1])
+        self.sentences += _in_rows(source, np.diff(source.units))
+        self.tokens += _in_rows(source, np.diff(derived.unit_words))
+        titles = _titles(source) if source.running and source.gaps is not None else None
+        if titles is None or self.articles is None or (source.documents[0] == 0 and not titles[0]):
+            self.articles = None
+        else:
+            self.articles += int(titles.sum())
+
+
+def _in_rows(batch: BareBatch, per_unit: Int64) -> int:
+    """Return the sum over rows. A unit that several rows share counts in each of them."""
+    return int(per_unit[batch.records].sum())
 
 
 def _titles(batch: BareBatch) -> Bool:

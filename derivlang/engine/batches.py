@@ -24,22 +24,18 @@ from derivlang.engine.parse import no_parser, parsed
 from derivlang.engine.plan import look, make_plan, source_files
 from derivlang.formats.inspection import FileStamp
 from derivlang.pipeline import Pipeline
-from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.read import Reading, warn_of_relations
 from derivlang.sources.request import SourceRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A corpus, with trees if the pipeline needs them, and how it is read.
+class Source(Job):
+    """A job that is only read: a corpus, with trees if the pipeline needs them.
 
     seen: the files that were hashed so far, each before it was first read. A file that changes later is an error.
     """
 
-    corpus: Corpus
-    pipeline: Pipeline
-    encoding: str = "utf-8"
     seen: dict[Path, FileStamp] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -75,45 +71,46 @@ class Source:
         elif parser is not None and (corpus.schema.has_trees or not pipeline.needs_trees):
             of = " on it" if pipeline.needs_trees else ""  # another set of the same command may have none
             warn(f"{no_parser(corpus, pipeline)}, so --parser has no effect{of}")
-        return cls(corpus, pipeline, request.encoding)
+        return cls(corpus, pipeline, encoding=request.encoding)
 
     def batches(self, split: str, limit: int | None = None) -> Iterator[Batch]:
         """Yield the batches of a split, at most `limit` documents.
 
         DataError if there is no such split, or a file changes while it is read.
         """
-        job = self._job([split])
-        for task in make_plan(job, splits=[split], limit=limit)[split]:
+        self._look([split])
+        for task in make_plan(self, splits=[split], limit=limit)[split]:
             reading = Reading(
                 self.corpus.splitter(),
                 self.encoding,
                 shares=self.pipeline.keyed,
                 whole_trees=self.pipeline.needs_heads,
             )
-            for batch in read_task(job, task, reading):
+            for batch in read_task(self, task, reading):
                 yield self._split(batch)
             warn_of_relations(reading.counts, self.corpus.name)
 
     def vocabulary(self) -> tuple[pa.Array, Int64]:
         """Return types and counts of the split that lexicons are fitted on: train, else the first."""
         split = self.corpus.splits[0]
-        return vocabulary_of(self._job([split]), split)
+        self._look([split])
+        return vocabulary_of(self, split)
 
-    def lexicon(self) -> Lexicon:
+    def fit(self) -> Lexicon:
         """Return the pipeline's lexicon, fitted on the reference vocabulary."""
         return self.pipeline.fit(*self.vocabulary()) if self.pipeline.needs_counts() else self.pipeline.fit()
 
     def files(self, splits: list[str]) -> list[dict[str, object]]:
         """Return names and hashes of the files that are read, as the manifest lists them."""
-        return self.corpus.options.get("files") or source_files(self._job(splits), splits)
+        if "files" not in self.corpus.options:
+            self._look(splits)
+        return self.corpus.options.get("files") or source_files(self, splits)
 
-    def _job(self, splits: list[str]) -> Job:
-        """Return the job of reading some splits. Their files are hashed, unless they were before."""
-        job = Job(self.corpus, self.pipeline, encoding=self.encoding, seen=self.seen)
+    def _look(self, splits: list[str]) -> None:
+        """Hash the files of some splits, unless they were hashed before."""
         for split in splits:
             if any(part.split == split and part.path not in self.seen for part in self.corpus.parts):
-                self.seen.update(look(job, [split]))
-        return job
+                self.seen.update(look(self, [split]))
 
     def _split(self, batch: Batch) -> Batch:
         if self.corpus.format == "derived":  # a parsed source: its sentences are stored

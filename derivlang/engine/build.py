@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -24,16 +24,10 @@ from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageEr
 from derivlang.core.messages import counted, first_names
 from derivlang.core.names import split_name
 from derivlang.engine.engines import in_processes, run_tasks
-from derivlang.engine.job import Events, Job, Plan, ShardTask, count_vocabulary, tasks_of
+from derivlang.engine.job import Events, Job, ShardTask, count_vocabulary
 from derivlang.engine.manifest import Files, asked_of, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.plan import (
-    layout,
-    look,
-    make_plan,
-    source_files,
-    total_size,
-)
+from derivlang.engine.plan import files_of, layout, look, make_plan, source_files, total_size
 from derivlang.engine.vocabulary import TypeCounts, shares
 from derivlang.formats.inspection import read_anew
 from derivlang.formats.opening import open_lines
@@ -47,90 +41,57 @@ from derivlang.store.manifest import CARD, COUNTS, LEXICON, NAME, document_of, d
 _MARK = "\ufeff"  # a byte-order mark
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """What a set is made from, found by this process or by ranks (counting.py).
-
-    job: its files are hashed. plan: all tasks, those that are done included. limit: of rows per split. reference: the
-    split that the lexicon is fitted on, None if nothing is fitted. vocabulary: its types and counts, Arrow strings [T]
-    and int64[T]; None while they are not counted.
-    """
-
-    job: Job
-    plan: Plan
-    limit: int | None
-    reference: str | None = None
-    vocabulary: tuple[pa.Array, Int64] | None = None
-
-    @property
-    def files(self) -> Files:
-        """The files of the source, as the manifest lists them."""
-        return self.job.corpus.options.get("files") or source_files(self.job, list(self.plan))
+Vocabulary = tuple[pa.Array, Int64]  # types, Arrow strings [T], and their counts, int64[T]
 
 
-def build(job: Job, options: MakeOptions, events: Events, planned: Planned | None = None) -> dict[str, Any]:
-    """Make the set of a job in `options.out`, unless it is there already. Returns its manifest.
-
-    planned: None to look at the source.
-    """
-    return prepare(job, options, events, partial(_run, options.workers, events), planned)
+def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
+    """Make the set of a job in `options.out`, unless it is there already. Returns its manifest."""
+    return prepare(job, options, events, partial(_run, options.workers, events))
 
 
 def prepare(
     job: Job,
     options: MakeOptions,
     events: Events,
-    go_on: Callable[[Planned, Making], dict[str, Any]],
-    planned: Planned | None = None,
+    go_on: Callable[[Job, Making], dict[str, Any]],
+    vocabulary: Vocabulary | None = None,
 ) -> dict[str, Any]:
     """Plan the set of a job and fit its lexicon, and return what `go_on` returns, which is called while it is held.
 
-    planned: None to look at the source. Returns the manifest if the set is there already. What a failed run has
-    written is removed, unless it is of use.
+    job: planned, or the source is looked at. vocabulary: of the split that the lexicon is fitted on; None to count it.
+    Returns the manifest if the set is there already. What a failed run has written is removed, unless it is of use.
     """
     with stage(LOOKING):
         job.corpus.splitter()  # raises for a language without word rules before any work is announced
-    planned = planned or look_at_source(job, options)
+    job = job if job.plan else look_at_source(job, options)
     read_anew()
     if options.force and not is_remote(options.out) and options.out.exists():  # else nothing is replaced
         out = options.out.resolve()
-        if any(out in path.resolve().parents for path in planned.job.seen if not is_remote(path)):
+        if any(out in path.resolve().parents for path in job.seen if not is_remote(path)):
             raise over_own_source()
-    job, plan, files = planned.job, planned.plan, planned.files
-    fitted_on = source_files(job.for_lexicon, _apart(job, planned.reference, plan))
-    hash = plan_hash(job, plan, files, fitted_on)
+    files, apart = files_of(job), source_files(job.for_lexicon, _apart(job, list(job.plan)))
     kept = job.pipeline.files_to_keep()  # before the fingerprint, so that another content would be noticed
-    before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
-    making = Making(options.out, hash, asked_for(job, files, list(plan), options), kept)
-    if not making.is_begun():  # else another run may be changing the folder: it is looked at when that has ended
-        finished = making.finished(force=options.force)
-        if finished is not None:
-            making.sweep()
-            events.found(options.out)
-            return finished
-    with making.held(str(job.pipeline), events.warn):
-        finished = making.open(names_of(plan), force=options.force, warn=events.warn)
-        if finished is not None:
-            events.found(options.out)
-            return finished
-        try:
-            planned = _fit(planned, options, events)
-            if job.pipeline.fingerprint(before) != fingerprint:
-                raise DataError(
-                    "a dictionary of the pipeline changed while it was read",
-                    where="--t",
-                    fix="run the same command again",
-                    id="source-changed",
-                )
-            return go_on(planned, making)
-        except BaseException as error:
-            finished = making.finished() if isinstance(error, StoreError) and making.is_by_others() else None
+    fingerprint = job.pipeline.fingerprint(job.lexicon_text)
+    asked = asked_for(job, files, list(job.plan), options.shard_tokens)
+    making = Making(options.out, plan_hash(job, files, apart), asked, kept)
+    # While another run may be changing the folder, it is looked at when that has ended.
+    finished = None if making.is_begun() else making.finished(force=options.force)
+    if finished is not None:
+        making.sweep()
+    else:
+        with making.held(str(job.pipeline), events.warn):
+            finished = making.open(job.names, force=options.force, warn=events.warn)
             if finished is None:
-                making.give_up()
-                raise
-            making.sweep()
-            events.found(options.out)
-            return finished
+                try:
+                    return go_on(_fit(job, options, events, vocabulary, fingerprint), making)
+                except BaseException as error:
+                    finished = making.finished() if isinstance(error, StoreError) and making.is_by_others() else None
+                    if finished is None:
+                        making.give_up()
+                        raise
+                    making.sweep()
+    events.found(options.out)
+    return finished
 
 
 def over_own_source() -> UsageError:
@@ -139,31 +100,32 @@ def over_own_source() -> UsageError:
     return UsageError("a set cannot be written over its own source", where="-o", fix=fix, id="output")
 
 
-def look_at_source(job: Job, options: MakeOptions) -> Planned:
-    """Hash the files of a source, and plan its set."""
-    reference = reference_of(job, options)
+def look_at_source(job: Job, options: MakeOptions) -> Job:
+    """Hash the files of a source, and plan its set. Returns the job with both."""
     wanted = [split_name(split) for split in options.splits] or job.corpus.splits
-    seen, apart = look(job, wanted), _apart(job, reference, wanted)
+    job = replace(job, limit=options.limit, fitted_on=reference_of(job, options))
+    seen, apart = look(job, wanted), _apart(job, wanted)
     if apart:
         seen |= look(job.for_lexicon, apart)
     with stage("planning"):
         plan = make_plan(job, splits=wanted, shard_tokens=options.shard_tokens, limit=options.limit)
-        return Planned(replace(job, seen=seen), plan, options.limit, reference)
+    return replace(job, seen=seen, plan=plan)
 
 
-def _apart(job: Job, reference: str | None, wanted: Collection[str]) -> list[str]:
+def _apart(job: Job, wanted: Collection[str]) -> list[str]:
     """Return the split that is read only for the lexicon, as a list; [] if there is none."""
-    return [reference] if reference and (job.reference is not None or reference not in wanted) else []
+    split = job.fitted_on
+    return [split] if split and (job.reference is not None or split not in wanted) else []
 
 
-def asked_for(job: Job, files: Files, splits: list[str], options: MakeOptions) -> dict[str, Any]:
+def asked_for(job: Job, files: Files, splits: list[str], shard_tokens: int) -> dict[str, Any]:
     """Return what was asked for, as `plan.json` records it."""
     asked = asked_of(job, files) | {
         "splits": splits,
-        "limit": options.limit,
+        "limit": job.limit,
         "columns_left_out": list(job.drop_columns),
         "options": list(job.options),
-        "shard_tokens": options.shard_tokens,
+        "shard_tokens": shard_tokens,
     }
     del asked["fingerprint"]  # a finished set's fingerprint includes the fitted lexicon
     return asked
@@ -191,23 +153,28 @@ def reference_of(job: Job, options: MakeOptions) -> str | None:
     return job.for_lexicon.corpus.splits[0] if needed else None
 
 
-def _fit(planned: Planned, options: MakeOptions, events: Events) -> Planned:
-    """Return the set with its lexicon: saved, or fitted on the whole split `reference`, whatever the limit."""
-    job, reference = planned.job, planned.reference
-    where = str(options.lexicon or "--lexicon")
-    if reference is None:
-        lexicon = job.pipeline.fit(saved=job.lexicon_text, where=where)
-    else:
-        if reference != "train" and "train" in job.corpus.expected:
-            events.warn(f"no train split here: the kept types are fitted on {reference}")
-        types, counts = planned.vocabulary or vocabulary_of(
-            job.for_lexicon, reference, options.workers, options.shard_tokens
+def _fit(job: Job, options: MakeOptions, events: Events, vocabulary: Vocabulary | None, fingerprint: str) -> Job:
+    """Return the job with its lexicon: saved, or fitted on the whole split `fitted_on`, whatever the limit.
+
+    fingerprint: of the pipeline when the set was planned. DataError if a file of the pipeline has changed since.
+    """
+    split, counted = job.fitted_on, None
+    if split is not None:
+        if split != "train" and "train" in job.corpus.expected:
+            events.warn(f"no train split here: the kept types are fitted on {split}")
+        counted = vocabulary or vocabulary_of(job.for_lexicon, split, options.workers, options.shard_tokens)
+    lexicon = job.pipeline.fit(*(counted or ()), saved=job.lexicon_text, where=str(options.lexicon or "--lexicon"))
+    if job.pipeline.fingerprint(job.lexicon_text) != fingerprint:
+        raise DataError(
+            "a dictionary of the pipeline changed while it was read",
+            where="--t",
+            fix="run the same command again",
+            id="source-changed",
         )
-        lexicon = job.pipeline.fit(types, counts, saved=job.lexicon_text, where=where)
-    return replace(planned, job=replace(job, lexicon=lexicon, lexicon_text=job.pipeline.save(lexicon)))
+    return replace(job, lexicon=lexicon, lexicon_text=job.pipeline.save(lexicon))
 
 
-def vocabulary_of(job: Job, split: str, workers: int = 1, shard_tokens: int = 0) -> tuple[pa.Array, Int64]:
+def vocabulary_of(job: Job, split: str, workers: int = 1, shard_tokens: int = 0) -> Vocabulary:
     """Return the vocabulary of a split, as `count_vocabulary` does.
 
     workers: processes that share its tasks. shard_tokens: words of each task, if there are several.
@@ -216,7 +183,7 @@ def vocabulary_of(job: Job, split: str, workers: int = 1, shard_tokens: int = 0)
     with stage("counting words", total=total_size(tasks)):
         if min(workers, len(tasks)) < 2:
             return count_vocabulary(job, tasks)
-        vocabulary, waiting, added = TypeCounts(), dict[int, tuple[pa.Array, Int64]](), 0
+        vocabulary, waiting, added = TypeCounts(), dict[int, Vocabulary](), 0
         for number, found in in_processes(partial(_count, job), list(enumerate(tasks)), workers):
             waiting[number] = found
             while added in waiting:  # in the order of the tasks, in which types are first met
@@ -225,21 +192,20 @@ def vocabulary_of(job: Job, split: str, workers: int = 1, shard_tokens: int = 0)
         return vocabulary.result()
 
 
-def _count(job: Job, numbered: tuple[int, ShardTask]) -> tuple[int, tuple[pa.Array, Int64]]:
+def _count(job: Job, numbered: tuple[int, ShardTask]) -> tuple[int, Vocabulary]:
     number, task = numbered
     return number, count_vocabulary(job, [task])
 
 
-def _run(workers: int, events: Events, planned: Planned, making: Making) -> dict[str, Any]:
+def _run(workers: int, events: Events, job: Job, making: Making) -> dict[str, Any]:
     """Run the tasks that are not done yet, and finish the set. Returns its manifest."""
-    todo = [task for task in tasks_of(planned.plan) if task.name not in making.done]
+    todo = [task for task in job.tasks if task.name not in making.done]
     if making.follows:  # from here on, ranks need not count
         making.begin()
-    with working(planned.job, todo):
-        for result in run_tasks(planned.job, todo, making.target, workers) if todo else ():
-            making.check_current([result.task.name])
-            events.done(result)
-    return assemble(planned, making, events.warn)
+    with working(job, todo):
+        for name, _ in run_tasks(job, todo, making, workers) if todo else ():
+            making.check_current([name])
+    return assemble(job, making, events.warn)
 
 
 def working(job: Job, tasks: list[ShardTask], what: str = "making") -> AbstractContextManager[None]:
@@ -250,18 +216,16 @@ def working(job: Job, tasks: list[ShardTask], what: str = "making") -> AbstractC
     return stage(what, "words") if by_words else stage(what, total=total_size(tasks))
 
 
-def assemble(planned: Planned, making: Making, warn: Callable[[str], None], *, shards: bool = False) -> dict[str, Any]:
+def assemble(job: Job, making: Making, warn: Callable[[str], None], *, shards: bool = False) -> dict[str, Any]:
     """Make a finished set of the records of all tasks. Returns its manifest. StoreError if a record is missing.
 
     shards: look for the shards of all tasks, too: others have made them.
     """
-    job, plan = planned.job, planned.plan
-    tasks = [(split, task) for split, some in plan.items() for task in some]
-    results: dict[str, list[dict[str, Any]]] = {split: [] for split in plan}
+    results: dict[str, list[dict[str, Any]]] = {split: [] for split in job.plan}
     vocabulary, marked = TypeCounts(), Counter[ShardTask]()
     # In the order of the plan, so that the manifest does not depend on who was first.
-    for (split, task), record in zip(tasks, making.records(names_of(plan), shards=shards), strict=True):
-        results[split].append(record.entry)
+    for task, record in zip(job.tasks, making.all_records(job.names, shards=shards), strict=True):
+        results[task.split].append(record.entry)
         marked[task] = int(record.counts[to_numpy(pc.match_substring(record.types, _MARK))].sum())
         vocabulary.add(record.types, record.counts)
     types, counts = vocabulary.result()
@@ -273,7 +237,7 @@ def assemble(planned: Planned, making: Making, warn: Callable[[str], None], *, s
     shared = shares(types, counts, job.lexicon)
     if shared.get("same_types") == len(types) and not job.pipeline.has_order:
         warn(f"{job.pipeline} leaves every word of the source as it is")
-    manifest = manifest_of(job, plan, planned.files, making.plan, results, shared, planned.limit)
+    manifest = manifest_of(job, files_of(job), making.plan, results, shared)
     warn_of_relations(manifest["changed"], job.corpus.name, warn)
     text = card(manifest, job.pipeline.with_defaults)
     manifest["card"] = sha256(text.encode()).hexdigest()
@@ -295,8 +259,3 @@ def _marked_files(job: Job, tasks: Iterable[ShardTask]) -> list[str]:
             if any(_MARK in line for _, line in open_lines(path, job.encoding)):
                 found.append(name)
     return found or list(files.values())
-
-
-def names_of(plan: Plan) -> list[str]:
-    """Return the names of all tasks, in the order of the plan."""
-    return [task.name for task in tasks_of(plan)]

@@ -16,16 +16,17 @@ from typing import Any, TypeVar
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.plugins import SCRIPT, script_has_added
-from derivlang.engine.job import Job, Result, ShardTask, run_task
+from derivlang.engine.job import Job, ShardTask, run_task
 from derivlang.formats.progress import bytes_read, receive_all, words_done
 from derivlang.store.set_plan import Target
 
 Out = TypeVar("Out")
+_FUNCTION: list[Callable[[Any], Any]] = []  # of a worker
 _AHEAD = 4  # tasks that are given to a pool, for each worker
 
 
-def run_tasks(job: Job, tasks: list[ShardTask], target: Target, workers: int) -> Iterator[Result]:
-    """Run tasks, and yield their results as they are done.
+def run_tasks(job: Job, tasks: list[ShardTask], target: Target, workers: int) -> Iterator[tuple[str, int]]:
+    """Run tasks, and yield what `run_task` returns, as they are done.
 
     workers: number of processes; 1 for this process. Where the system can, they are forked from a server that has
     imported this module.
@@ -39,9 +40,9 @@ def run_tasks(job: Job, tasks: list[ShardTask], target: Target, workers: int) ->
 def in_processes(function: Callable[[Any], Out], tasks: Sequence[Any], workers: int, again: str = "") -> Iterator[Out]:
     """Yield what a function returns for each task, as they are done, from a pool of processes.
 
-    again: what a message says of the tasks that are done, if a process dies. The function, the tasks and the results
-    are pickled. A few tasks for each worker wait at a time, so that this process needs no more memory for many tasks
-    than for few.
+    again: what a message says of the tasks that are done, if a process dies. The function is pickled once for each
+    worker, tasks and results as they come. A few tasks for each worker wait at a time, so that this process needs no
+    more memory for many tasks than for few.
     """
     from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
     from concurrent.futures.process import BrokenProcessPool
@@ -60,14 +61,14 @@ def in_processes(function: Callable[[Any], Out], tasks: Sequence[Any], workers: 
             shown[i] = count
 
     with ProcessPoolExecutor(
-        min(workers, len(tasks)), mp_context=context, initializer=_begin_worker, initargs=(counts,)
+        min(workers, len(tasks)), mp_context=context, initializer=_begin_worker, initargs=(counts, function)
     ) as executor:
         left, waiting = iter(tasks), set[Future[Out]]()
         try:
             while True:
                 with _without_script(), _whole():  # a worker may begin with any task
                     more = islice(left, _AHEAD * workers - len(waiting))
-                    waiting |= {executor.submit(function, task) for task in more}
+                    waiting |= {executor.submit(_run_here, task) for task in more}
                 if not waiting:
                     break
                 # The timeout lets the progress bar move while no task ends.
@@ -120,8 +121,14 @@ def _whole() -> Iterator[None]:
         signal.raise_signal(number)
 
 
-def _begin_worker(counts: Any) -> None:
+def _run_here(task: Any) -> Any:
+    """Return what the function of this worker returns for a task."""
+    return _FUNCTION[0](task)
+
+
+def _begin_worker(counts: Any, function: Callable[[Any], Any]) -> None:
     """Start a worker: it leaves Ctrl-C to the main process, ends with it, and adds its progress to `counts`."""
+    _FUNCTION.append(function)
 
     def add(i: int, n: int) -> None:
         with counts.get_lock():

@@ -1,4 +1,4 @@
-"""A job is all that a worker needs to know, a task is one shard of it. Both can be pickled. Events report a run."""
+"""A job is a source and all that is made of it, a task is one shard of it. Both can be pickled. Events report a run."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int64
-from derivlang.core.articles import ArticleCount
+from derivlang.core.articles import RowCounts
 from derivlang.core.batch import Batch
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
@@ -26,6 +25,7 @@ from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, FileSpan
 from derivlang.sources.read import WORDS_PER_BATCH, Reading, batches
+from derivlang.sources.request import SourceRequest
 from derivlang.store.set_plan import Target, TaskRecord
 from derivlang.store.shards import ShardWriter
 
@@ -41,8 +41,12 @@ class Job:
     fitted. lexicon_text: the text of lexicon.tsv; before the fit, the text of the saved lexicon to start from. parser:
     finds the trees, a name that `find_parser` knows.
     options: the recipe's options, as words of a command line. reference: the corpus whose first split a lexicon is
-    fitted on, if `corpus` lacks a part of it: of a source that is parsed here, `corpus` has only what is parsed. seen:
-    the source files as they were planned; other files are not checked.
+    fitted on, if `corpus` lacks a part of it: of a source that is parsed here, `corpus` has only what is parsed.
+    request: what the user named. seen: the source files as they were planned; other files are not checked.
+
+    The plan is fixed before anything runs (`plan.py`). plan: the tasks of each split, those that are done included;
+    {} before. limit: of documents per split. fitted_on: the split that the lexicon is fitted on, None if nothing is
+    fitted.
     """
 
     corpus: Corpus
@@ -57,12 +61,26 @@ class Job:
     parser: str | None = None
     options: tuple[str, ...] = ()
     reference: Corpus | None = None
+    request: SourceRequest = SourceRequest("")
     seen: Mapping[Path, FileStamp] = field(default_factory=dict)
+    plan: Plan = field(default_factory=dict)
+    limit: int | None = None
+    fitted_on: str | None = None
 
     @property
     def for_lexicon(self) -> Job:
         """The job of reading what the lexicon is fitted on."""
         return self if self.reference is None else replace(self, corpus=self.reference, reference=None)
+
+    @property
+    def tasks(self) -> list[ShardTask]:
+        """All tasks, in the order of the plan."""
+        return [task for tasks in self.plan.values() for task in tasks]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tasks, in the order of the plan."""
+        return [task.name for task in self.tasks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,25 +93,20 @@ class ShardTask:
     name: str
     spans: tuple[FileSpan, ...]
 
+    @property
+    def split(self) -> str:
+        """The split that it belongs to."""
+        return self.spans[0].part.split
+
 
 Plan = dict[str, list[ShardTask]]  # the tasks of each split
 
 
-def tasks_of(plan: Plan) -> list[ShardTask]:
-    """Return all tasks, in the order of the plan."""
-    return [task for tasks in plan.values() for task in tasks]
+def run_task(job: Job, task: ShardTask, target: Target) -> tuple[str, int]:
+    """Read, derive and write one shard, then its record. A task that fails leaves no file behind.
 
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A task that is done, and whose record is written. words: of its shard."""
-
-    task: ShardTask
-    words: int
-
-
-def run_task(job: Job, task: ShardTask, target: Target) -> Result:
-    """Read, derive and write one shard, then its record. A task that fails leaves no file behind."""
+    Returns the name of the task, and the number of words of its shard.
+    """
     # The parser comes before the splitter: both may load spaCy, and the parser may need more of it.
     parser = None if job.parser is None else find_parser(job.parser, job.corpus.language)
     pipeline = job.pipeline.begin()
@@ -105,11 +118,8 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
         shares=pipeline.keyed,
         whole_trees=pipeline.needs_heads,
     )
-    vocabulary, counts = TypeCounts(), reading.counts
+    vocabulary, counts, numbers = TypeCounts(), reading.counts, RowCounts()
     dropped = left_out(job.corpus.schema, job.drop_columns)
-    documents = sentences = tokens = 0
-    articles = ArticleCount()
-    last = -1
     with (
         target.writing(task.name) as path,
         closing(ShardWriter(path, job.corpus.schema, target.where(task.name))) as writer,
@@ -135,33 +145,22 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
                 policies=job.policies,
             )
             writer.write({name: column for name, column in columns.items() if name not in dropped})
-            numbers = derived.source.documents
-            # A document that goes on in the next batch counts once, where its number comes first.
-            documents += int((np.diff(numbers, prepend=last) != 0).sum()) if len(numbers) else 0
-            last = int(numbers[-1]) if len(numbers) else last
-            articles.add(derived.source)
-            sentences += _in_rows(derived.source, np.diff(derived.source.units))
-            tokens += _in_rows(derived.source, np.diff(derived.derived.unit_words))
+            numbers.add(derived.source, derived.derived)
             if parser is None:  # a parser reports its words itself
                 words_done(derived.derived.n_words)
             vocabulary.add(batch.types, count_types(batch))
         digest = writer.finish()
-    made = {"sha256": digest, "bytes": writer.bytes, "rows": writer.rows, "words": tokens}
+    made = {"sha256": digest, "bytes": writer.bytes, "rows": writer.rows, "words": numbers.tokens}
     entry = {
         "shard": {"file": target.file(task.name), **made},
-        "documents": documents,
-        "articles": articles.count,
-        "sentences": sentences,
-        "tokens": tokens,
+        "documents": numbers.documents,
+        "articles": numbers.articles,
+        "sentences": numbers.sentences,
+        "tokens": numbers.tokens,
         "counts": dict(counts),
     }
     target.commit(task.name, TaskRecord(entry, *vocabulary.result()))
-    return Result(task, tokens)
-
-
-def _in_rows(batch: Batch, per_unit: Int64) -> int:
-    """Return the sum over rows. A unit that several rows share counts in each of them."""
-    return int(per_unit[batch.records].sum())
+    return task.name, numbers.tokens
 
 
 def read_task(job: Job, task: ShardTask, reading: Reading) -> Iterator[Batch]:
@@ -198,11 +197,10 @@ def count_vocabulary(job: Job, tasks: list[ShardTask]) -> tuple[pa.Array, Int64]
 class Events:
     """Callbacks of a run.
 
-    warn: a warning, by default one of `warnings`. done: a task is done. found: the folder of a set that is complete
-    already, so that nothing is made.
+    warn: a warning, by default one of `warnings`. found: the folder of a set that is complete already, so that nothing
+    is made.
     Stages and their progress are reported by `formats/progress.py`.
     """
 
     warn: Callable[[str], None] = warn
-    done: Callable[[Result], None] = lambda result: None
     found: Callable[[Path], None] = found

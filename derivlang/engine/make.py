@@ -105,6 +105,7 @@ def job_of(
         drop_columns=_dropped_columns(options.columns, pipeline),
         options=tuple(recipe),
         reference=reference,
+        request=request,
     )
     warn_of_uncut(job, options, events.warn)
     return job, options

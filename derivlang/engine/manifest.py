@@ -19,7 +19,7 @@ from derivlang.core.policies import Policies
 from derivlang.core.sentences import RULE_VERSION
 from derivlang.core.settings import declared, typed
 from derivlang.core.version import __version__
-from derivlang.engine.job import Job, Plan
+from derivlang.engine.job import Job
 from derivlang.engine.options import MakeOptions
 from derivlang.formats.base import FORMATS
 from derivlang.parsing.registry import find_parser
@@ -35,15 +35,14 @@ Files = list[dict[str, Any]]  # name, bytes and SHA-256 of each source file
 _SHARD = ("file", "sha256", "bytes", "rows", "words")
 
 
-def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None) -> str:
+def plan_hash(job: Job, files: Files, fitted_on: Files | None = None) -> str:
     """Return a hash of everything that the output depends on. The number of workers is not part of it.
 
     fitted_on: the files that only the lexicon is fitted on.
     """
     tasks = [
         (task.name, span.part.name, span.piece.begin, span.piece.end, span.first_document, span.limit)
-        for split in plan.values()
-        for task in split
+        for task in job.tasks
         for span in task.spans
     ]
     corpus = job.corpus
@@ -88,13 +87,7 @@ def asked_of(job: Job, files: Files) -> dict[str, Any]:
 
 
 def manifest_of(
-    job: Job,
-    plan: Plan,
-    files: Files,
-    plan_hash: str,
-    results: Mapping[str, list[dict[str, Any]]],
-    shared: dict[str, Any],
-    limit: int | None,
+    job: Job, files: Files, plan_hash: str, results: Mapping[str, list[dict[str, Any]]], shared: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the manifest of a finished set.
 
@@ -104,9 +97,7 @@ def manifest_of(
     corpus, parser = job.corpus, _parser_of(job)
     told = corpus.options.get("told", {})  # of a derived source: how its own source was read
     # What was widened or repaired when a derived source was first read still is, if all of it was read now.
-    whole = set(plan) == set(corpus.splits) and all(
-        s.limit is None for tasks in plan.values() for task in tasks for s in task.spans
-    )
+    whole = set(job.plan) == set(corpus.splits) and all(s.limit is None for task in job.tasks for s in task.spans)
     counts = Counter(corpus.options.get("read", {}) if whole else {})
     counts.update(corpus.options.get("parsed", {}))  # a parse has the same splits and the same limit
     plug_ins = _plug_ins(job)
@@ -135,7 +126,7 @@ def manifest_of(
         "vocabulary": shared,
         "lexicon": LEXICON if job.lexicon_text else None,
         "columns_left_out": list(job.drop_columns),
-        "limit": limit,
+        "limit": job.limit,
         "versions": {
             "python": platform.python_version(),
             "numpy": np.__version__,

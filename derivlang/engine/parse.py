@@ -27,7 +27,7 @@ from derivlang.engine.engines import check_main
 from derivlang.engine.job import Events, Job
 from derivlang.engine.manifest import plan_hash, recipe_of
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.plan import warn_of_uncut
+from derivlang.engine.plan import files_of, warn_of_uncut
 from derivlang.formats.inspection import inspecting
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import find_parser
@@ -157,10 +157,10 @@ def _by_split(
         # The folder's name depends on the plan, and the plan on the size of shards. So that size is fixed here.
         settings = replace(options, splits=(split,), shard_tokens=SHARD_TOKENS, columns=(), force=False)
         planned = look_at_source(job, settings)
-        hash = plan_hash(planned.job, planned.plan, planned.files)
+        hash = plan_hash(planned, files_of(planned))
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in corpus.name)
         folder = parses_folder(options) / f"{name}-{split}-{hash[:16]}"
-        yield folder, build(job, replace(settings, out=folder), events, planned)
+        yield folder, build(planned, replace(settings, out=folder), events)
 
 
 def _job(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> Job:
@@ -174,6 +174,7 @@ def _job(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> Job:
         encoding=request.encoding,
         repair_tags=options.repair_tags,
         parser=options.parser or find_parser(None, corpus.language).name,
+        request=request,
     )
 
 

@@ -8,6 +8,7 @@ pipeline that draws in sequence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -221,24 +222,23 @@ def source_files(job: Job, splits: list[str]) -> list[dict[str, Any]]:
     """Return name, bytes (only of files) and SHA-256 of the files that the plan reads."""
     out = []
     for part in job.corpus.parts:
-        if part.split not in splits:
-            continue
-        entry: dict[str, Any] = {"split": part.split, "name": part.name}
-        seen = job.seen.get(part.path) or look_at(job, part)
-        if job.corpus.has_files:
-            entry["bytes"] = seen.stamp[0]
-        out.append({**entry, "sha256": seen.sha256})
+        if part.split in splits:
+            seen = job.seen.get(part.path) or look_at(job, part)
+            size = {"bytes": seen.stamp[0]} if job.corpus.has_files else {}
+            out.append({"split": part.split, "name": part.name, **size, "sha256": seen.sha256})
     return out
+
+
+def files_of(job: Job) -> list[dict[str, Any]]:
+    """Return the files of a planned source, as the manifest lists them."""
+    return job.corpus.options.get("files") or source_files(job, list(job.plan))
 
 
 def total_size(tasks: Iterable[ShardTask]) -> int | None:
     """Return the bytes of the source that some tasks read, or None if unknown: with a limit, or on the hub."""
-    size = 0
-    for span in (span for task in tasks for span in task.spans):
-        if span.limit is not None:
-            return None
-        try:
-            size += (bytes_of_file(span.part.path) if span.piece.end is None else span.piece.end) - span.piece.begin
-        except OSError:
-            return None
-    return size
+    spans = [span for task in tasks for span in task.spans]
+    if all(span.limit is None for span in spans):
+        with suppress(OSError):
+            ends = [bytes_of_file(span.part.path) if span.piece.end is None else span.piece.end for span in spans]
+            return sum(ends) - sum(span.piece.begin for span in spans)
+    return None

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Collection
 from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -23,14 +24,13 @@ from stat import S_ISLNK
 from typing import Any, Literal
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.engine import build
-from derivlang.engine.build import Planned, assemble, prepare, summary, working
-from derivlang.engine.counting import NotReady, begin, open_counting
-from derivlang.engine.job import Events, run_task, tasks_of
+from derivlang.engine import counting
+from derivlang.engine.build import assemble, prepare, summary, working
+from derivlang.engine.job import Events, Job, run_task
 from derivlang.engine.make import job_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse_job
-from derivlang.engine.stored import differences, give, take, with_stamps
+from derivlang.engine.stored import give, take, with_stamps
 from derivlang.formats.inspection import inspecting
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import stage as showing
@@ -66,16 +66,14 @@ def plan(
     else:
         job, options = job_of(pipeline, request, options, events, parses=not defer)
     if defer:
-        counting = begin(job, request, options, events)
-        if counting is not None:
-            n_tasks = len(tasks_of(counting.tasks))
-            numbers = {"tasks": n_tasks, "done": n_tasks - len(counting.missing())}
+        begun = counting.begin(job, options, events)
+        if begun is not None:
+            numbers = {"tasks": len(begun[0].tasks), "done": len(begun[0].tasks) - len(counting.missing(*begun))}
             return {"out": str(options.out), "stage": "count", "plan": None, **numbers}
-        planned, making = open_plan(options.out)
-        names = build.names_of(planned.plan)
-        result: dict[str, Any] = {"plan": making.plan, "tasks": len(names), "done": len(making.target.done_of(names))}
+        job, making = open_plan(options.out)
+        result = _numbers(job, making, making.done_of(job.names))
     else:
-        result = prepare(job, options, events, partial(keep, request, options, events))
+        result = prepare(job, options, events, partial(keep, options, events))
     numbers = {name: result.get(name, 0) for name in ("tasks", "done")}
     return {"out": str(options.out), "stage": "derive", "plan": result["plan"], **numbers}
 
@@ -111,12 +109,11 @@ def work(
     began = time.perf_counter()
     counted, goes_on = _count(out, rank, world, events, trust=trust, stage=stage, wait=wait)
     made = found = words = 0
-    if stage == "count" or not goes_on:
-        pass
-    elif _is_finished(out):
-        events.found(out)
-    else:
-        made, found, words = _derive(out, rank, world, events, trust=trust)
+    if goes_on and stage != "count":
+        if _is_finished(out):
+            events.found(out)
+        else:
+            made, found, words = _derive(out, rank, world, events, trust=trust)
     seconds = round(time.perf_counter() - began, 3)
     numbers = {"counted": counted, "made": made, "found": found, "words": words}
     return {"out": str(out), "rank": rank, "world": world, **numbers, "seconds": seconds}
@@ -128,13 +125,14 @@ def finish(out: Path, events: Events) -> dict[str, Any]:
     StoreError if a task is not done yet, or for a place without a plan.
     """
     began = time.perf_counter()
-    if (counting := open_counting(out)) is not None:
-        raise counting.unfinished(StoreError)
+    if (begun := counting.open_counting(out)) is not None:
+        job, _, making = begun
+        raise counting.unfinished(job, making, StoreError)
     if not _is_finished(out):
-        planned, making = open_plan(out)
-        with making.held(str(planned.job.pipeline), events.warn):
+        job, making = open_plan(out)
+        with making.held(str(job.pipeline), events.warn):
             if not _is_finished(out):  # another process may just have finished it
-                return summary(out, assemble(planned, making, events.warn, shards=True), began)
+                return summary(out, assemble(job, making, events.warn, shards=True), began)
     events.found(out)
     manifest = read_manifest(out)
     making = Making(out, manifest["plan"], {})
@@ -152,9 +150,10 @@ def _count(
     last task plans the set. After some time in which nobody has counted anything, a rank that waits counts what is
     missing, and plans: so no rank waits for one that has died, or fails as that one did.
     """
-    counting = open_counting(out)
-    if counting is None:
+    begun = counting.open_counting(out)
+    if begun is None:
         return 0, True
+    job, options, making = begun
     if not (trust or _is_mine(out / PLAN)):
         raise UsageError(
             "somebody else may have made this plan, and what its files hold would be counted into the place",
@@ -165,25 +164,25 @@ def _count(
     done, left, since, pause = 0, -1, time.monotonic(), _PAUSES[0]  # left: tasks not counted, at the last look
     while True:
         lost = time.monotonic() - since > _PATIENCE
-        ran = 0 if stage == "derive" and not lost else counting.run(*((0, 1) if lost else (rank, world)))
+        ran = 0 if stage == "derive" and not lost else counting.count(job, making, *((0, 1) if lost else (rank, world)))
         done += ran
-        if not counting.making.is_current():
-            goes_on = counting.is_planned()
+        if not making.is_current():
+            goes_on = counting.is_planned(making)
             if not goes_on:
                 events.warn(f"{out}: another set has been begun here, so this rank ends")
             return done, goes_on
-        missing = counting.missing()
+        missing = counting.missing(job, making)
         # Who has waited leaves it to the rank that counted the last task.
         if not missing and (ran or left < 0 or lost):
-            go_on = partial(keep, counting.request, counting.options, events, counted=counting.making.plan)
-            with suppress(NotReady):  # a record was damaged: it is counted again
-                prepare(counting.job, counting.options, events, go_on, counting.result())
+            with suppress(counting.NotReady):  # a record was damaged: it is counted again
+                planned, vocabulary = counting.planned(job, making, options.splits)
+                prepare(planned, options, events, partial(keep, options, events, counted=making.plan), vocabulary)
                 return done, True
             continue
         if stage == "count":
             return done, False
         if not wait:
-            raise counting.unfinished()
+            raise counting.unfinished(job, making)
         if left < 0:
             events.warn(f"{out}: {counting.state(missing)}; waiting for other ranks")
         if len(missing) != left:
@@ -196,21 +195,20 @@ def _count(
 def _derive(out: Path, rank: int, world: int, events: Events, *, trust: bool) -> tuple[int, int, int]:
     """Run the tasks of a rank that are not done. Returns the numbers of tasks made and found, and of words made."""
     made = words = 0
-    planned, making = open_plan(out)
-    mine = tasks_of(planned.plan)[rank::world]
-    done = making.target.done_of(task.name for task in mine)
+    job, making = open_plan(out)
+    mine = job.tasks[rank::world]
+    done = making.done_of(task.name for task in mine)
     todo = [task for task in mine if task.name not in done]
-    with working(planned.job, todo):
-        job = with_stamps(planned.job, todo, trusted=trust or _is_mine(out / PLAN))
+    with working(job, todo):
+        job = with_stamps(job, todo, trusted=trust or _is_mine(out / PLAN))
         for task in todo:
             try:
-                result = run_task(job, task, making.target)
+                words += run_task(job, task, making)[1]
             except StoreError:
                 if making.is_current():
                     raise
                 break
-            made, words = made + 1, words + result.words
-            events.done(result)
+            made += 1
             if not making.is_current():
                 break
     if todo and not making.is_current():  # others have run these tasks, too, or have begun another set
@@ -221,13 +219,7 @@ def _derive(out: Path, rank: int, world: int, events: Events, *, trust: bool) ->
 
 
 def keep(
-    request: SourceRequest,
-    options: MakeOptions,
-    events: Events,
-    planned: Planned,
-    making: Making,
-    *,
-    counted: str | None = None,
+    options: MakeOptions, events: Events, job: Job, making: Making, *, counted: str | None = None
 ) -> dict[str, Any]:
     """Store a prepared plan for ranks. counted: the hash of the plan whose tasks counted for it.
 
@@ -237,22 +229,27 @@ def keep(
         making.sweep()
         events.found(options.out)
         return {"plan": making.plan}
-    given, files = give(planned.job, planned.plan, making.kept, request)
+    given, files = give(job, making.kept)
     begun, stage = begun_plan(making.store), stage_of(making.plan)
-    if "facts" in begun and differences(begun["facts"], given["facts"]):
+    if begun.get("facts", given["facts"]) != given["facts"]:
         for name in making.done:  # other versions have made them: one set has shards of one
             making.store.remove(f"{stage}/{name}.record")
         making.done.clear()
     for name, content in files.items():
         making.store.put(f"{stage}/{name}", content)
     of_counts = {} if counted is None else {"counted": counted}
-    making.begin({**given, "limit": planned.limit, **of_counts})
+    making.begin({**given, **of_counts})
     if making.follows:
         making.store.remove(f"{stage_of(making.follows)}/")
-    return {"plan": making.plan, "tasks": len(tasks_of(planned.plan)), "done": len(making.done)}
+    return _numbers(job, making, making.done)
 
 
-def open_plan(out: Path) -> tuple[Planned, Making]:
+def _numbers(job: Job, making: Making, done: Collection[str]) -> dict[str, Any]:
+    """Return what `plan` returns of a plan that is stored."""
+    return {"plan": making.plan, "tasks": len(job.tasks), "done": len(done)}
+
+
+def open_plan(out: Path) -> tuple[Job, Making]:
     """Return what was planned in a place, and its making. StoreError if nothing was, or if the plan was damaged."""
     store = store_at(out)
     begun = read_plan(store)
@@ -267,9 +264,9 @@ def open_plan(out: Path) -> tuple[Planned, Making]:
             fix="run the same `make` command again, or plan it: `derivlang plan` with its options",
             id="not-planned",
         )
-    job, tasks, making = take(out, begun, {"limit?": int}, fitted=True)
+    job, making = take(out, begun)
     making.check_place()
-    return Planned(job, tasks, begun["limit"]), making
+    return job, making
 
 
 def _is_finished(out: Path) -> bool:

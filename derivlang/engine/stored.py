@@ -1,6 +1,6 @@
-"""A job and its tasks as JSON, so that processes that share nothing but a store can work on one set.
+"""A job as JSON, so that processes that share nothing but a store can work on one set.
 
-    give(job, plan, …)  ──▶  .derivlang/plan.json                    versions, hashes of these texts, the job, its tasks
+    give(job, …)        ──▶  .derivlang/plan.json                    versions, hashes of these texts, the job, its tasks
                              .derivlang/HASH16/lexicon.tsv           the lexicon
                              .derivlang/HASH16/source-lexicon.tsv    the lexicon of a derived source
                              .derivlang/HASH16/files/                the files that the spec names
@@ -33,7 +33,7 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
 from derivlang.core.version import __version__
-from derivlang.engine.job import Job, Plan, ShardTask
+from derivlang.engine.job import Job, ShardTask
 from derivlang.engine.plan import look_at
 from derivlang.formats.base import GENERATED, NO_FILES, find_format
 from derivlang.formats.inspection import FileStamp
@@ -49,7 +49,7 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.making import Making
 from derivlang.store.manifest import DIGEST, LEXICON, SCHEMA
-from derivlang.store.record import check_record
+from derivlang.store.record import check_record, check_same
 from derivlang.store.set_plan import PLAN, TASK, is_of_set, stage_of
 from derivlang.store.storage import Store, store_at
 
@@ -57,7 +57,7 @@ from derivlang.store.storage import Store, store_at
 _PLAIN = {
     **dict.fromkeys(("name", "format", "words", "language", "licence", "citation"), str),
     **dict.fromkeys(("layout", "aliases"), dict),
-    **dict.fromkeys(("language_column?", "rows_language?", "spec?", "origin?", "revision?"), str),
+    **dict.fromkeys(("language_column", "rows_language", "spec", "origin", "revision"), str | None),
 }
 _NOT_STORED = ("made", "policies", "recipe")  # options of a corpus that no task needs, or that are found again
 _HUB = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?\|[^|]*\|[^|]*")  # a path in hub.py
@@ -71,19 +71,18 @@ _FORM = {
     "drop_columns": [str],
     "options": [str],
     "parser?": _PARSER,
+    "limit?": int,
+    "fitted_on?": str,
     "corpus": {**_PLAIN, "schema": SCHEMA, "expected": [str], "options": dict, "types?": str},
-    "request?": dict,
+    "request": {"source": str, "data_dir?": str},
     "parts": [{**dict.fromkeys(("split", "path", "name"), str), "stamp?": (int, int, int, int), "sha256?": _HASH}],
     "tasks": {"*": [{"name": TASK, "spans": [_SPAN]}]},
 }
 
 
-def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
-    """Return a job, without the texts of its lexicons, and its tasks as JSON values.
-
-    request: of a generated source, which every rank opens again. UsageError for a source that cannot be stored.
-    """
-    corpus = job.corpus
+def stored(job: Job) -> dict[str, Any]:
+    """Return a job as JSON values, without the texts of its lexicons. UsageError for one that cannot be stored."""
+    corpus, request = job.corpus, job.request
     if job.parser is not None and not _PARSER.fullmatch(job.parser):
         raise UsageError(
             f"ranks take no parser from {job.parser!r}: a plan may have been made by somebody else",
@@ -105,14 +104,17 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
         "drop_columns": list(job.drop_columns),
         "parser": job.parser,
         "options": list(job.options),
+        "limit": job.limit,
+        "fitted_on": job.fitted_on,
         "corpus": {
-            **{name: getattr(corpus, name) for name in _names(_PLAIN)},
+            **{name: getattr(corpus, name) for name in _PLAIN},
             "schema": corpus.schema.to_json(),
             "expected": list(corpus.expected),
             "options": options,
             "types": corpus.types and b64encode(corpus.types.serialize()).decode(),
         },
-        "request": _request(request) if corpus.format == GENERATED else None,
+        # Every rank opens a generated source again.
+        "request": {"source": request.source, "data_dir": request.data_dir and str(Path(request.data_dir).absolute())},
         "parts": [_stored_part(job, part) for part in corpus.parts],
         "tasks": {
             split: [
@@ -130,47 +132,9 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
                 }
                 for task in tasks
             ]
-            for split, tasks in plan.items()
+            for split, tasks in job.plan.items()
         },
     }
-
-
-def restored(
-    data: Mapping[str, Any],
-    lexicon: str | None,
-    source_lexicon: str | None,
-    folder: Path,
-    where: str,
-    *,
-    fitted: bool,
-) -> tuple[Job, Plan]:
-    """Return the job and the tasks of `stored`.
-
-    lexicon, source_lexicon: the texts of lexicon.tsv and of the derived source's. folder: its `files/` are those that
-    the spec names. where: for messages. fitted: as of `take`. Raise DerivlangError for a plan that
-    cannot be used.
-    """
-    _check(data)
-    corpus = _corpus(data, source_lexicon, folder)
-    plan = {split: [_task(task, split, corpus) for task in tasks] for split, tasks in data["tasks"].items()}
-    pipeline = Pipeline.from_stored(data["spec"], files_of(folder), where=where)
-    job = Job(
-        corpus,
-        pipeline,
-        lexicon=pipeline.fit(saved=lexicon, where=where) if fitted else Lexicon(),
-        lexicon_text=lexicon,
-        rule=data["rule"],
-        policies=Policies(**data["policies"]),
-        encoding=data["encoding"],
-        repair_tags=data["repair_tags"],
-        drop_columns=tuple(data["drop_columns"]),
-        parser=data["parser"],
-        options=tuple(data["options"]),
-        seen=_seen(data, corpus, {span.part for tasks in plan.values() for task in tasks for span in task.spans}),
-    )
-    if fitted:
-        _check_parts(job)
-    return job, plan
 
 
 def with_stamps(job: Job, tasks: list[ShardTask], *, trusted: bool) -> Job:
@@ -213,7 +177,7 @@ def _corpus(data: Mapping[str, Any], lexicon_text: str | None, folder: Path) -> 
         spec_files=policy,
         lexicon_text=lexicon_text,
         types=pa.ipc.read_schema(pa.py_buffer(b64decode(told["types"]))) if told["types"] else None,
-        **{name: told[name] for name in _names(_PLAIN)},
+        **{name: told[name] for name in _PLAIN},
     )
     if corpus.format == GENERATED:
         found = find(SourceRequest(**data["request"]))
@@ -268,26 +232,20 @@ def _stored_part(job: Job, part: CorpusFile) -> dict[str, Any]:
 
 
 def _task(task: Mapping[str, Any], split: str, corpus: Corpus) -> ShardTask:
-    name, spans = task["name"], tuple(_span(span, corpus) for span in task["spans"])
-    if name.rsplit("-", 3)[0] != split:  # it becomes the name of a file
-        raise ValueError(f"{name!r} is not the name of a task of {split}")
+    spans = tuple(
+        FileSpan(
+            corpus.parts[span["part"]],
+            Piece(span["begin"], span["end"], span["line"]),
+            span["first_document"],
+            span["limit"],
+        )
+        for span in task["spans"]
+    )
+    if task["name"].rsplit("-", 3)[0] != split:  # it becomes the name of a file
+        raise ValueError(f"{task['name']!r} is not the name of a task of {split}")
     if not spans or any(span.part.split != split for span in spans):
-        raise ValueError(f"{name} reads nothing, or another split")
-    return ShardTask(name, spans)
-
-
-def _span(span: Mapping[str, Any], corpus: Corpus) -> FileSpan:
-    piece = Piece(span["begin"], span["end"], span["line"])
-    return FileSpan(corpus.parts[span["part"]], piece, span["first_document"], span["limit"])
-
-
-def _names(form: Mapping[str, Any]) -> list[str]:
-    return [name.removesuffix("?") for name in form]
-
-
-def _request(request: SourceRequest) -> dict[str, Any]:
-    folder = request.data_dir
-    return {"source": request.source, **({"data_dir": str(Path(folder).absolute())} if folder else {})}
+        raise ValueError(f"{task['name']} reads nothing, or another split")
+    return ShardTask(task["name"], spans)
 
 
 def _with_tuples(value: Any) -> Any:
@@ -297,7 +255,7 @@ def _with_tuples(value: Any) -> Any:
     return {name: _with_tuples(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
-FORMAT = 2  # of plans
+FORMAT = 3  # of plans
 _FILE = {"format": FORMAT, "facts": {"*": str | None}, "texts": {"*": DIGEST}, "job": dict}
 # What the bytes of a shard depend on besides the job: a process with other facts would write other shards.
 Facts = Mapping[str, str | None]
@@ -305,12 +263,10 @@ _SOURCE_LEXICON = "source-lexicon.tsv"
 _KEPT = f"{SPEC_FILES}/"
 
 
-def give(
-    job: Job, tasks: Plan, kept: Mapping[str, bytes], request: SourceRequest
-) -> tuple[dict[str, Any], dict[str, bytes]]:
+def give(job: Job, kept: Mapping[str, bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return what the file of a plan says of a job, JSON values, and the texts beside it, by name.
 
-    kept: the content of the files that the spec names, by name. request: as of `stored`.
+    kept: the content of the files that the spec names, by name.
     """
     texts = {LEXICON: job.lexicon_text, _SOURCE_LEXICON: job.corpus.lexicon_text}
     files = {name: text.encode() for name, text in texts.items() if text is not None}
@@ -319,32 +275,56 @@ def give(
         "format": FORMAT,
         "facts": facts_of(job),
         "texts": {name: sha256(content).hexdigest() for name, content in files.items()},
-        "job": stored(job, tasks, request),
+        "job": stored(job),
     }
     return given, files
 
 
-def take(out: Path, begun: Mapping[str, Any], form: Mapping[str, Any], *, fitted: bool) -> tuple[Job, Plan, Making]:
-    """Return the job of a plan, its tasks, and what is made of them. Nothing is looked at in the place of the set.
+def take(out: Path, begun: Mapping[str, Any]) -> tuple[Job, Making]:
+    """Return the job of a plan, and what is made of it. Nothing is looked at in the place of the set.
 
-    StoreError if it was damaged, DataError if other versions have stored it.
+    While the source is counted, no lexicon is fitted: its text is the saved one to start from, and the files of the
+    source have no hashes. StoreError if the plan was damaged, or if other versions have stored it.
 
-    out: the place of the set. begun: what `plan.json` says. form: of what it says besides the job. fitted: whether the
-    lexicon is fitted; else its text is the saved lexicon to start from, and the files of the source have no hashes yet.
+    out: the place of the set. begun: what `plan.json` says.
     """
     store, stage, where = store_at(out), stage_of(begun["plan"]), str(out / PLAN)
     # A UsageError is of its spec: nobody typed it here.
     fix = "plan the set again, in another place"
     with parse_errors(where, "plan", error=StoreError, id="plan", fix=fix, within=UsageError):
-        check_record(begun, {**_FILE, **form})
-        _check_facts(versions(), {name: begun["facts"].get(name) for name in versions()}, out)
+        check_record(begun, _FILE)
+        _check_facts(begun, versions(), out)
+        data, fitted = begun["job"], begun.get("stage") != "count"
+        _check(data)
         files = {name: _content(store, stage, name, digest) for name, digest in begun["texts"].items()}
         kept = {name.removeprefix(_KEPT): content for name, content in files.items() if name.startswith(_KEPT)}
         lexicon, of_source = (files[name].decode() if name in files else None for name in (LEXICON, _SOURCE_LEXICON))
-        job, tasks = restored(begun["job"], lexicon, of_source, out / stage, where, fitted=fitted)
+        corpus = _corpus(data, of_source, out / stage)
+        plan = {split: [_task(task, split, corpus) for task in tasks] for split, tasks in data["tasks"].items()}
+        pipeline = Pipeline.from_stored(data["spec"], files_of(out / stage), where=where)
+        job = Job(
+            corpus,
+            pipeline,
+            lexicon=pipeline.fit(saved=lexicon, where=where) if fitted else Lexicon(),
+            lexicon_text=lexicon,
+            rule=data["rule"],
+            policies=Policies(**data["policies"]),
+            encoding=data["encoding"],
+            repair_tags=data["repair_tags"],
+            drop_columns=tuple(data["drop_columns"]),
+            parser=data["parser"],
+            options=tuple(data["options"]),
+            request=SourceRequest(**data["request"]),
+            seen=_seen(data, corpus, {span.part for tasks in plan.values() for task in tasks for span in task.spans}),
+            plan=plan,
+            limit=data["limit"],
+            fitted_on=data["fitted_on"],
+        )
+        if fitted:
+            _check_parts(job)
         making = Making(out, begun["plan"], begun["asked"], kept, begun)
-    _check_facts(facts_of(job), begun["facts"], out)
-    return job, tasks, making
+    _check_facts(begun, facts_of(job), out)
+    return job, making
 
 
 def _content(store: Store, stage: str, name: str, digest: str) -> bytes:
@@ -357,21 +337,17 @@ def _content(store: Store, stage: str, name: str, digest: str) -> bytes:
     return content
 
 
-def _check_facts(here: Facts, planned: Facts, out: Path) -> None:
-    """Raise DataError if this process would write other bytes than the one that made the plan."""
-    if told := differences(planned, here):
-        raise DataError(
-            f"the set was planned with {told}: this process would write other bytes",
-            where=str(out),
-            fix="install the same versions, or plan the set again with those that are here: all its tasks run again",
-            id="other-workers",
-        )
+def _check_facts(begun: Mapping[str, Any], here: Facts, out: Path) -> None:
+    """Raise StoreError if this process would write other bytes than the one that made the plan."""
+    what = "the set was planned with other versions, and this process would write other bytes"
+    fix = "install the same versions, or plan the set again with those that are here: all its tasks run again"
+    check_same(begun["facts"], here, what, where=str(out), fix=fix, id="other-workers")
 
 
 def versions() -> dict[str, str]:
     """Return the versions of this process, by name."""
     return {
-        "derivlang": __version__,
+        "version": __version__,
         "pyarrow": pa.__version__,
         "numpy": np.__version__,
         "unicode": unicodedata.unidata_version,
@@ -386,13 +362,3 @@ def facts_of(job: Job) -> dict[str, str | None]:
     """
     parser = None if job.parser is None else find_parser(job.parser, job.corpus.language).fingerprint
     return {**versions(), "pipeline": job.pipeline.fingerprint(job.lexicon_text), "parser": parser}
-
-
-def differences(actual: Facts, expected: Facts) -> str:
-    """Return what differs, for a message: "numpy 2.1.0 (here 2.4.6), …"; "" if nothing does.
-
-    expected: of this process. Facts that only one of them has differ, too.
-    """
-    every = dict.fromkeys([*expected, *actual])
-    names = [name for name in every if actual.get(name) != expected.get(name)]
-    return ", ".join(f"{name} {actual.get(name)} (here {expected.get(name)})" for name in names)

@@ -72,7 +72,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
 
     def write(fresh: Path) -> dict[str, Any]:
         source = Source.open(pipeline, request, parser=parser, trees=False)
-        lexicon = source.lexicon()
+        lexicon = source.fit()
         languages = of_texts(pipeline, tokenizer, lexicon)  # refuses what cannot be evaluated
         saved = pipeline.save(lexicon)
         (fresh / TOKENIZER).mkdir()

@@ -7,10 +7,10 @@
     the same, but a file is missing       it is made again, with a warning
     another one, or a damaged one         a StoreError names the first difference; with `force` it is replaced
 
-The same: its record has what is wanted (`record.check_same`). Whole: all files of the recipe are there. A file with its
-record beside it (a grammar) is found in the same way; its command writes both at once. Sets, runs and studies live
-longer lives (records, checkpoints); they compare by the same rule. Data of runs is not compared: it has the name of
-what it is made of (`made_of.py`).
+The same: its record has what is wanted (`record.check_same`). Whole: all files of the recipe are there. Files with a
+recipe beside them (`FILE.recipe.json`: dictionaries, pairs, grammars) are compared by the same rule, and so are sets,
+runs and studies, which live longer lives (records, checkpoints). Data of runs is not compared: it has the name of what
+it is made of (`made_of.py`).
 """
 
 from __future__ import annotations
@@ -35,21 +35,19 @@ RECIPE = ".recipe.json"  # what the record beside a file adds to the name of the
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactKind:
-    """A kind of artifact, such as tokenizers: a folder, or a file with its record beside it.
+    """A kind of folder, such as tokenizers.
 
-    noun: for messages. record: the file in its folder that holds its recipe; of a file, what its record adds to its
-    name (`.recipe.json`). is_file: whether it is a file. names: patterns of the files that a folder owns
+    noun: for messages. record: the file in its folder that holds its recipe. names: patterns of the files that it owns
     (`folders.py`). read: returns the record of the existing artifact, or raises StoreError. files: the other files of a
     whole folder, by its record. check: raises StoreError for files that do not match the record. words: fields of the
-    record that mean nothing to a reader, such as hashes -> what is wrong if they differ. hashed: whether the record of
-    a folder gets the hashes of the files and of itself (`with_hashes`). shared: whether other commands add files to its
-    folder, which stay there without a warning. fix: what to do with another one that is there. id: of that error.
+    record that mean nothing to a reader, such as hashes -> what is wrong if they differ. hashed: whether the record
+    gets the hashes of the files and of itself (`with_hashes`). shared: whether other commands add files to its folder,
+    which stay there without a warning. fix: what to do with another one that is there. id: of that error.
     """
 
     noun: str
     record: str
     read: Callable[[Path], Mapping[str, Any]]
-    is_file: bool = False
     names: tuple[str, ...] = ()
     files: Callable[[Mapping[str, Any]], Iterable[str]] = lambda record: ()
     check: Callable[[Path], object] = lambda path: None
@@ -59,26 +57,16 @@ class ArtifactKind:
     fix: str = "give another folder, or --force"
     id: str = "output"
 
-    def record_of(self, path: Path) -> Path:
-        """Return the place of the record: DIR/record of a folder, FILE.recipe.json of a file."""
-        return path.with_name(path.name + self.record) if self.is_file else path / self.record
-
     def check_free(self, path: Path) -> None:
         """Raise StoreError if something is there that is not an artifact of this kind."""
-        record = self.record_of(path)
-        if self.is_file:
-            if path.exists() and not record.exists():
-                raise _of_unknown_origin(path, record, self.fix)
-            return
         free = is_free(path)  # first: it removes what a killed process was writing
-        if not free and not record.exists():
+        if not free and not (path / self.record).exists():
             what = f"holds something else, and no {self.noun}"
             raise StoreError(what, where=str(path), fix="give another folder", id="output")
 
     def missing(self, path: Path, record: Mapping[str, Any]) -> Iterator[Path]:
         """Yield the files that are missing from the artifact of a record."""
-        files = [path] if self.is_file else [path / name for name in self.files(record)]
-        yield from (file for file in files if not file.is_file())
+        yield from (path / name for name in self.files(record) if not (path / name).is_file())
 
     def found(
         self, path: Path, wanted: Mapping[str, Any], *, force: bool = False, warn: Callable[[str], None] = warn
@@ -88,13 +76,11 @@ class ArtifactKind:
         wanted: what the record of the same one has. force: whether what is there is replaced, the same or another one.
         Raise StoreError if another one is there, a damaged one or something else.
         """
-        if not (force and self.is_file):  # a file may be replaced, a folder of something else may not
-            self.check_free(path)
-        if force or not self.record_of(path).exists():
+        self.check_free(path)
+        if force or not (path / self.record).exists():
             return None
-        what = f"{'is' if self.is_file else 'holds'} another {self.noun}"
         try:
-            record = self.read(path)
+            record, what = self.read(path), f"holds another {self.noun}"
             check_same(record, wanted, what, where=str(path), fix=self.fix, id=self.id, words=self.words)
             for file in self.missing(path, record):
                 warn(f"{file} is missing; the {self.noun} is made again")
@@ -165,22 +151,20 @@ def check_hashes(
             raise StoreError("was changed since it was made", where=str(folder / name), fix=fix, id="damaged")
 
 
-def kind_of_files(noun: str, *, fix: str, id: str, form: Mapping[str, Any] = {}) -> ArtifactKind:
-    """Return a kind of files whose record beside them has their hashes: {"files": {"en.tsv": "3f…"}, …}.
+def recipe_beside(file: Path, form: Mapping[str, Any], fix: str | None = None) -> dict[str, Any] | None:
+    """Return the recipe beside a file, which has the hash of the file; None if there is none.
 
-    noun, fix, id: as of `ArtifactKind`. form: of what else the record has (`check_record`).
+    form: of what else the recipe has (`check_record`). StoreError if it was damaged, or if the file is there and was
+    changed. fix: of that error.
     """
-
-    def read(file: Path) -> dict[str, Any]:
-        again = f"remove it and {file.name}, and run again"
-        return read_record(
-            file.with_name(file.name + RECIPE), "recipe", {FILES: dict, **form}, sealed=True, id="data", fix=again
-        )
-
-    def check_content(file: Path) -> None:
-        check_hashes(file.parent, {FILES: {file.name: read(file)[FILES].get(file.name)}})
-
-    return ArtifactKind(noun=noun, record=RECIPE, is_file=True, read=read, check=check_content, fix=fix, id=id)
+    recipe = file.with_name(file.name + RECIPE)
+    if not recipe.exists():
+        return None
+    again = f"remove it and {file.name}, and run again"
+    record = read_record(recipe, "recipe", {FILES: dict, **form}, sealed=True, id="data", fix=again)
+    if file.exists():
+        check_hashes(file.parent, {FILES: {file.name: record[FILES].get(file.name)}}, fix=fix)
+    return record
 
 
 def check_replaceable(files: Iterable[Path], recipe: Path, wanted: Mapping[str, Any], *, noun: str) -> None:
@@ -190,16 +174,11 @@ def check_replaceable(files: Iterable[Path], recipe: Path, wanted: Mapping[str, 
     it. noun: for messages. Files of the same recipe may be written again: their content is the same.
     """
     there = next((path for path in files if path.exists() and not is_stream(path)), None)
-    if there is None and not recipe.exists():
+    if there is None:
         return
     fix = "name another file, or --force"
-    if there is not None and not recipe.exists():
-        raise _of_unknown_origin(there, recipe, fix)
+    if not recipe.exists():
+        what = f"exists already, and no {recipe.name} says how it was made"
+        raise StoreError(what, where=str(there), fix=fix, id="out-exists")
     recorded = read_record(recipe, "recipe", {"derivlang": str}, id="data", fix=fix)
-    if there is not None:
-        check_same(recorded, wanted, f"is another {noun}", where=str(there), fix=fix, id="out-exists")
-
-
-def _of_unknown_origin(file: Path, recipe: Path, fix: str) -> StoreError:
-    what = f"exists already, and no {recipe.name} says how it was made"
-    return StoreError(what, where=str(file), fix=fix, id="out-exists")
+    check_same(recorded, wanted, f"is another {noun}", where=str(there), fix=fix, id="out-exists")

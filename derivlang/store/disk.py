@@ -33,10 +33,11 @@ _TRIES = 100  # to make the folder of a lock, which other processes remove when 
 
 def disk(path: Path | str) -> AbstractContextManager[None]:
     """Turn an OSError of the block, or what a library raises in place of one, into a StoreError about `path`."""
-    return asking(path, "write", _of_disk)
+    return asking(path, "write", disk_error)
 
 
-def _of_disk(caught: Exception, where: str, doing: str) -> StoreError | None:
+def disk_error(caught: Exception, where: str, doing: str) -> StoreError | None:
+    """Return the error for what a disk, or a library that writes to it, raised; None for anything else."""
     error = system_error(caught)
     if error is None:
         return None

@@ -248,16 +248,13 @@ def _conllu(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, ou
         nonlocal emptied
         for group in groups:
             batch = group.source if options.source else group.derived
-            table = labelled(batch, schema)
-            side = schema.sides[0]
-            if side.words is None:
-                table = table.append_column("tokens", batch.unit_lists().take(to_arrow(batch.records[:, 0])))
-            elif side.words != "tokens":
-                table = table.rename_columns(["tokens" if n == side.words else n for n in table.column_names])
-            if "text" not in table.column_names:
-                table = table.append_column("text", batch.texts().take(to_arrow(batch.records[:, 0])))
-            if options.source and "comments" in table.column_names:
-                table = table.drop_columns(["text"])  # `# text` is already among the source's comments
+            table, words, rows = labelled(batch, schema), schema.sides[0].words, to_arrow(batch.records[:, 0])
+            columns = dict(zip(table.column_names, table.columns, strict=True))
+            columns["tokens"] = batch.unit_lists().take(rows) if words is None else columns.pop(words)
+            columns.setdefault("text", batch.texts().take(rows))
+            if options.source and "comments" in columns:
+                del columns["text"]  # `# text` is already among the source's comments
+            table = pa.table(columns)
             full = table.filter(pc.greater(pc.list_value_length(table["tokens"]), scalar(0)))
             emptied += table.num_rows - full.num_rows
             yield full

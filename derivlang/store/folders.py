@@ -66,7 +66,7 @@ def replace_folder(
         store.remove(*({record} & own))  # without it no reader takes the others for a result
         store.remove(*(own - {record, *new}))
         for name in sorted(new, key=lambda name: name == record):
-            store.take(stage / name, name)
+            store.take(name, stage / name)
         store.remove(NOTE)
     warn_of_kept(out, foreign, what, warn)
 

@@ -48,7 +48,7 @@ from derivlang.store.storage import store_at
 Warn = Callable[[str], None]
 
 
-class Making:
+class Making(Target):
     """The run of one plan into one place.
 
     with making.held(spec, warn):       # another run of this plan waits, a run of another plan is refused
@@ -71,10 +71,10 @@ class Making:
         kept: the content of the files that the spec names, for the folder `files/`. begun: what `plan.json` says, if it
         is of this plan. StoreError for a URL where no set can be made.
         """
-        self.out, self.store, self.plan, self.asked, self.kept = out, store_at(out), plan, asked, kept
+        super().__init__(store_at(out), plan)
+        self.out, self.asked, self.kept = out, asked, kept
         self.done: set[str] = set()
         self._own_data = f"{DATA}-{plan[:8]}"  # the folder of the shards at a URL where an older set is replaced
-        self._seen: tuple[bytes | None, bool] = (None, False)  # the last `plan.json`, and whether it was of this plan
         self.follows: str | None = None  # the hash of the plan whose tasks counted for this one (engine/counting.py)
         self._begun_before = False  # whether an earlier run of this plan has left something that must stay
         self._take(begun)
@@ -82,21 +82,16 @@ class Making:
     def _take(self, begun: Mapping[str, Any]) -> None:
         """Take what `plan.json` says of what this set replaces, and of the folder of its shards."""
         self._replaces = {name for name in begun.get("replaces", []) if is_of_set(name)}
-        self._data = begun["data"] if begun.get("data") == self._own_data else DATA
-
-    @property
-    def target(self) -> Target:
-        """Where the tasks put what they make."""
-        return Target(self.store, self.plan, self._data)
+        self.final = begun["data"] if begun.get("data") == self._own_data else DATA
 
     def check_place(self, *, force: bool = False) -> Mapping[str, int]:
-        """Return what is in the place, as `Store.listing`. StoreError for anything but a derived set, finished or not.
+        """Return what is in the place, as `Store.sizes`. StoreError for anything but a derived set, finished or not.
 
         force: the set is to be replaced.
         """
         own = stage_of(self.plan)
         self.store.check(STAGE, own, f"{own}/{DATA}", f"{own}/{SPEC_FILES}", DATA, SPEC_FILES)
-        listing, is_local = self.store.listing(), self.store.is_local
+        listing, is_local = self.store.sizes(), self.store.is_local
         there = listing.keys() - {LOCK}
         staged = {name for name in there if name.startswith(f"{STAGE}/")}
         begun, older = bool(staged) if is_local else PLAN in there, self.older_files() if NAME in there else set()
@@ -163,15 +158,10 @@ class Making:
         damaged = [shard["file"] for shard in shards_of(manifest) if not is_whole(shard["file"], shard)]
         copies = {f"{SPEC_FILES}/{name}": content for name, content in self.kept.items()}
         damaged += [name for name, content in copies.items() if self.store.get(name) != content]
-        if not damaged and manifest["lexicon"] and not self._has_fingerprint():
-            damaged.append(str(manifest["lexicon"]))
-        return next(iter(damaged), None)
-
-    def _has_fingerprint(self) -> bool:
-        """Return whether lexicon.tsv fits the fingerprint in the manifest."""
-        with suppress(DerivlangError, ValueError):
-            return Derived(self.out).has_fingerprint()
-        return False
+        with suppress(DerivlangError, ValueError):  # of a lexicon that cannot be read
+            if damaged or not manifest["lexicon"] or Derived(self.out).has_fingerprint():
+                return next(iter(damaged), None)
+        return str(manifest["lexicon"])
 
     def open(
         self,
@@ -191,22 +181,20 @@ class Making:
         if finished is not None:
             self.sweep()
             return finished
-        there, begun, is_local = self.store.listing(), begun_plan(self.store), self.store.is_local
+        there, begun, is_local = self.store.sizes(), begun_plan(self.store), self.store.is_local
         if begun.get("plan") == self.plan:
             self._take(begun)
-            self._begun_before, self.done = True, self.target.done_of(tasks)
+            self._begun_before, self.done = True, self.done_of(tasks)
             return None
-        if is_local and not begun:  # it was damaged: the records say which plan they belong to
-            self.done = self.target.done_of(tasks)
-            self._begun_before = bool(self.done)
-        # In a held place nothing is lost with a plan that has no finished task, unless ranks are about to begin.
         told = difference_of_sets(begun.get("asked", {}), self.asked)
         if begun.get("stage") == "count" and not (counts or told):
-            self.follows, self.done = begun["plan"], self.target.done_of(tasks)
-        others = PLAN in there
-        if is_local:
-            others = bool(begun) and ("job" in begun or Target(self.store, begun["plan"]).has_rows())
-        if others and not (force or self.follows):
+            self.follows = begun["plan"]
+        if self.follows or (is_local and not begun):  # or it was damaged: the records say which plan they belong to
+            self.done = self.done_of(tasks)
+            self._begun_before = bool(self.done)
+        # In a held place nothing is lost with a plan that has no finished task, unless ranks are about to begin.
+        is_empty = is_local and "job" not in begun and not (begun and Target(self.store, begun["plan"]).has_rows())
+        if PLAN in there and not is_empty and not (force or self.follows):
             why = "its source was changed, or is counted in another way" if counts else ""
             raise self.other(begun.get("asked", {}), BEGUN, told or why)
         if is_local and not (self._begun_before or self.follows):
@@ -214,8 +202,8 @@ class Making:
         if not is_local and ((PLAN in there and not self.follows) or NAME in there):
             # A folder of its own: the set that is there may be of this plan, too, and lies in another one.
             used = {name.partition("/")[0] for name in self.older_files()}
-            self._data = DATA if self._own_data in used else self._own_data
-        shards = {name for name in there if SHARD.fullmatch(name) and not name.startswith(f"{self._data}/")}
+            self.final = DATA if self._own_data in used else self._own_data
+        shards = {name for name in there if SHARD.fullmatch(name) and not name.startswith(f"{self.final}/")}
         self._replaces = shards | self.older_files()
         if self.follows:  # what was counted stays until this plan is complete
             return None
@@ -232,7 +220,7 @@ class Making:
         shards: the entries of the manifest. StoreError if one is not there any more.
         """
         there = self.check_place()  # what was put into the place during the run
-        is_local, final, staged = self.store.is_local, self._data, self.target.data
+        is_local, final, staged = self.store.is_local, self.final, self.data
         found = {**there, **self.store.sizes(staged)} if is_local else there
         names = {Path(shard["file"]).name: shard["bytes"] for shard in shards}
         places = {name: (f"{staged}/{name}", f"{final}/{name}") for name in names}
@@ -243,7 +231,7 @@ class Making:
         new = {name: text.encode() for name, text in files.items()}
         new |= {f"{SPEC_FILES}/{name}": content for name, content in self.kept.items()}
         own = new.keys() | {shard["file"] for shard in shards}
-        is_other = NAME in there and self._older_plan() != self.plan
+        is_other = NAME in there and not self._is_there()
         self._replaces |= self.older_files() if is_other else set()
         put = self.store.prepare(new, f"{stage_of(self.plan)}/fresh")
         if is_local or is_other:
@@ -262,7 +250,7 @@ class Making:
 
         StoreError if another command was quicker, in a place that cannot be held.
         """
-        plan = {"plan": self.plan, "asked": self.asked, "replaces": sorted(self._replaces), "data": self._data}
+        plan = {"plan": self.plan, "asked": self.asked, "replaces": sorted(self._replaces), "data": self.final}
         content = record_text(sealed({**plan, **details})).encode()
         follows = self.follows is not None and begun_plan(self.store).get("plan") == self.follows
         if over or follows or (details and self.is_current()):
@@ -276,10 +264,10 @@ class Making:
     def give_up(self) -> None:
         """Remove what a failed run has written, unless it goes on from an earlier one, or some task has rows."""
         with suppress(StoreError):  # of a store that has just failed: the same command goes on, or says what is left
-            if self.follows or self._begun_before or self.target.has_rows():
+            if self.follows or self._begun_before or self.has_rows():
                 return
             if not self.store.is_local:
-                there = self.store.listing()
+                there = self.store.sizes()
                 if NAME in there or not self.is_current():
                     return
                 # A set that was only begun, and that this one was to replace, goes with its plan.
@@ -295,12 +283,12 @@ class Making:
         if begun is not None and begun.get("plan", "") not in (self.plan, self.follows):
             return
         self._take(begun or {})
-        is_whole = begun is not None and self._older_plan() == self.plan
-        self._clean(Derived(self.out, changed=True).own_files() if is_whole else None)
+        own = self.older_files() if begun is not None and self._is_there() else set()
+        self._clean(own or None)
 
     def retract(self, tasks: Iterable[str]) -> None:
         """Remove what tasks have written after their plan was finished by others, or replaced by another one."""
-        made = {f"{self.target.data}/{task}.parquet" for task in tasks}
+        made = {f"{self.data}/{task}.parquet" for task in tasks}
         # Errors are not passed over: what the set lists must stay.
         if not self.store.is_local and self.store.get(NAME) is not None:
             made -= {shard["file"] for shard in shards_of(read_manifest(self.out))}
@@ -311,7 +299,7 @@ class Making:
 
         own: the names of its files; None to remove the stage only.
         """
-        there = self.store.listing()
+        there = self.store.sizes()
         gone = {name for name in there if name.startswith(f"{STAGE}/")} - {PLAN}
         if own is not None:  # the plan says what was replaced, and shards have names of their own
             gone |= {name for name in there if name in self._replaces or SHARD.fullmatch(name)} - set(own)
@@ -321,15 +309,12 @@ class Making:
     def _remove(self, names: set[str]) -> None:
         """Remove files. A store may refuse some of many without a word: these are tried once more, each by itself."""
         self.store.remove(*names)
-        for name in names & self.store.listing().keys() if names else ():
+        for name in names & self.store.sizes().keys() if names else ():
             self.store.remove(name)
 
     def is_current(self) -> bool:
         """Return whether the place still waits for this plan: it is neither finished nor replaced by another one."""
-        content = self.store.get(PLAN)
-        if content != self._seen[0]:  # a large plan is parsed once, and not after each task
-            self._seen = content, begun_plan(self.store).get("plan") == self.plan
-        return self._seen[1]
+        return begun_plan(self.store).get("plan") == self.plan
 
     def check_current(self, tasks: Iterable[str]) -> None:
         """Raise StoreError if another set has been begun in a place that cannot be held. tasks: just done, removed."""
@@ -339,16 +324,16 @@ class Making:
 
     def is_by_others(self) -> bool:
         """Return whether other processes have finished the set of this plan, in a place that cannot be held."""
-        return not self.store.is_local and read_plan(self.store) is None and self._older_plan() == self.plan
+        return not self.store.is_local and read_plan(self.store) is None and self._is_there()
 
-    def records(self, tasks: Sequence[str], *, shards: bool = False) -> Iterator[TaskRecord]:
+    def all_records(self, tasks: Sequence[str], *, shards: bool = False) -> Iterator[TaskRecord]:
         """Yield the records of tasks, in their order, each read once.
 
         shards: look for their shards, too, as others may have made them. StoreError if a task is not done, after all
         have been looked at.
         """
-        is_whole, missing = self.target.whole() if shards else bool, list[str]()
-        for task, record in zip(tasks, self.target.records(tasks), strict=True):
+        is_whole, missing = self.whole() if shards else bool, list[str]()
+        for task, record in zip(tasks, self.records(tasks), strict=True):
             if record is None or not is_whole(record):
                 missing.append(task)
             elif not missing:
@@ -371,11 +356,11 @@ class Making:
             return set(Derived(self.out, changed=True).own_files())
         return set()
 
-    def _older_plan(self) -> str | None:
-        """Return the plan of the set that is there; None if there is none that can be read."""
+    def _is_there(self) -> bool:
+        """Return whether the manifest that is there is of this plan."""
         with suppress(StoreError):
-            return str(read_manifest(self.out).get("plan"))
-        return None
+            return bool(read_manifest(self.out).get("plan") == self.plan)
+        return False
 
     def other(self, recorded: Mapping[str, Any], state: str = "", told: str = "") -> StoreError:
         """Return the error for a set of another plan. recorded: what its manifest or its plan says of it.

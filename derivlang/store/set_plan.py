@@ -38,9 +38,9 @@ _VOCABULARY = pa.schema([("type", pa.string()), ("count", pa.int64())])
 class TaskRecord:
     """What a finished task has made: its shard, its counts, and the vocabulary of what it read.
 
-        3f0c…                                                   SHA-256 of all that follows
-        {"task": "train-00000-of-00002", "plan": …, "shard": …}  the entry, one line of JSON
-        ARROW1…                                                 types and their counts, an Arrow stream
+        3f0c…       SHA-256 of all that follows
+        ARROW1…     types and their counts, an Arrow stream; the entry is JSON in the metadata of its schema:
+                    {"task": "train-00000-of-00002", "plan": …, "shard": …}
 
     A record is written after its shard, whole or not at all. So a task with a record is done, and the records of all
     tasks are what a finished set is made of. A record that was damaged is as if it were not there: the task runs again.
@@ -54,28 +54,24 @@ class TaskRecord:
 
     def dump(self) -> bytes:
         """Return the record as bytes."""
-        table = pa.table({"type": self.types, "count": to_arrow(self.counts)}, schema=_VOCABULARY)
+        schema = _VOCABULARY.with_metadata({"entry": json.dumps(self.entry, ensure_ascii=False)})
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        line = json.dumps(self.entry, ensure_ascii=False).encode()
-        body = b"\n".join((line, sink.getvalue().to_pybytes()))
+        with pa.ipc.new_stream(sink, schema) as writer:
+            writer.write_table(pa.table([self.types, to_arrow(self.counts)], schema=schema))
+        body: bytes = sink.getvalue().to_pybytes()
         return sha256(body).hexdigest().encode() + b"\n" + body
 
     @classmethod
     def load(cls, content: bytes | None) -> TaskRecord | None:
         """Return the record in some bytes; None if there are none, or if they were damaged."""
-        if content is None:
-            return None
-        digest, _, body = content.partition(b"\n")
+        digest, _, body = (content or b"").partition(b"\n")
         if digest.decode("latin-1") != sha256(body).hexdigest():
             return None
         # An error: somebody else has written it, and the task runs again.
         with suppress(DerivlangError), parse_errors("record", "record of a task", error=StoreError):
-            line, _, stream = body.partition(b"\n")
-            entry = json.loads(line)
+            table = pa.ipc.open_stream(body).read_all().combine_chunks()
+            entry = json.loads(table.schema.metadata[b"entry"])
             check_record(entry, _ENTRY)
-            table = pa.ipc.open_stream(stream).read_all().combine_chunks()
             if table.schema != _VOCABULARY or any(column.null_count for column in table.columns):
                 raise ValueError("it has no vocabulary")
             types = table["type"].chunk(0) if table.num_rows else string_array([])
@@ -93,9 +89,9 @@ OTHER_PLAN = "its shards have another size, its transforms other files or rules,
 _SPEC_FILE = re.compile(rf"{SPEC_FILES}/(?!\.\.?$)[^/\\\0]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Target:
-    """Where the tasks of a plan put what they make. It can be pickled.
+    """Where the tasks of a plan put what they make. It can be pickled, and so can a `Making`.
 
     plan: the hash of the plan. final: the folder of the shards in the finished set.
     """

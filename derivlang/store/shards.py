@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ from derivlang.store.disk import disk
 from derivlang.store.record import file_hash
 
 _BUFFER = 1 << 20
+_LOST = re.compile(r"duration\[|timestamp\[\w+, tz=")  # types that Parquet does not have
 _MOST_PACKED = 1 << 15  # highest compression ratio that is accepted; zstd reaches some 2^14 for runs of one byte
 
 
@@ -98,7 +100,6 @@ def _parquet_writer(file: IO[bytes], schema: pa.Schema) -> Any:
 
 def read_shard(
     path: Path,
-    columns: list[str] | None = None,
     *,
     without: Collection[str] = (),
     codes: bool = False,
@@ -106,9 +107,8 @@ def read_shard(
 ) -> Iterator[pa.Table]:
     """Yield the row groups of a shard. codes: read lists of strings as codes into a dictionary, four times as fast.
 
-    columns: the ones to read, instead of all. without: columns that are not read, where all others are.
-    sha256: the hash that the file must have, which is checked before the first row. StoreError if the file has another,
-    or if it is missing, truncated or not Parquet.
+    without: columns that are not read. sha256: the hash that the file must have, which is checked before the first row.
+    StoreError if the file has another, or if it is missing, truncated or not Parquet.
     """
     from pyarrow import parquet
 
@@ -123,8 +123,7 @@ def read_shard(
             parquet.ParquetFile(source, read_dictionary=dictionaries) as file,
         ):
             _check_sizes(file, size)
-            if without:
-                columns = [name for name in file.schema_arrow.names if name not in without]
+            columns = [name for name in file.schema_arrow.names if name not in without] if without else None
             for group in range(file.num_row_groups):
                 table = file.read_row_group(group, columns=columns)
                 table.validate(full=True)
@@ -168,36 +167,28 @@ def _string_lists(path: Path) -> list[str]:
 
 
 def _stores_schema(schema: pa.Schema) -> bool:
-    """Return whether the file holds Arrow's schema. Readers then return dictionaries: only if needed."""
-    return any(_needs_arrow(field.type) for field in schema)
+    """Return whether the file holds Arrow's schema, without which Parquet loses time zones and durations.
 
-
-def _needs_arrow(kind: pa.DataType) -> bool:
-    """Return whether Parquet loses a part of a type without Arrow's schema: a time zone, a duration."""
-    if pa.types.is_nested(kind):
-        return any(_needs_arrow(kind.field(i).type) for i in range(kind.num_fields))
-    return bool(pa.types.is_duration(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None))
+    Readers then return dictionaries: only if needed.
+    """
+    return any(_LOST.search(str(field.type)) for field in schema)
 
 
 def arrow_schema(columns: dict[str, pa.Array], schema: Schema) -> pa.Schema:
     """Return the schema of the shards, with the note. Lists and elements that cannot be null are declared so."""
-    fields = []
+    labels = {field.column: field for field in schema.fields}
+    fields, features = [], {}
     for name, column in columns.items():
-        source_label = name.startswith("source_") and schema.field(name.removeprefix("source_")) is not None
-        nullable = source_label or _may_be_null(name, schema)
-        fields.append(pa.field(name, column.type if nullable else _tight(column.type, schema.field(name)), nullable))
-    # `datasets` has no name for a map, and finds the type of a column without a note by itself.
-    named = {f.name: _feature(f.name, f.type, schema) for f in fields if "map<" not in str(f.type)}
-    note = {"info": {"features": named}}
-    return pa.schema(fields, metadata={"huggingface": json.dumps(note)})
-
-
-def _may_be_null(name: str, schema: Schema) -> bool:
-    field = schema.field(name)
-    if field is None:
-        return name.startswith("source_")
-    # `datasets` takes a class label from the note only if the column and its elements are nullable.
-    return field.kind in ("value", "answers") or field.classes is not None
+        label, kind, is_source = labels.get(name), column.type, name.startswith("source_")
+        of_source = labels.get(name.removeprefix("source_")) if is_source else None
+        # `datasets` takes a class label from the note only if the column and its elements are nullable.
+        nullable = is_source if label is None else label.kind in ("value", "answers") or label.classes is not None
+        nullable = nullable or of_source is not None
+        fields.append(pa.field(name, kind if nullable else _tight(kind, label), nullable))
+        classed = of_source if is_source else label if name != "source" else None
+        if "map<" not in str(kind):  # `datasets` has no name for a map, and finds the type by itself without a note
+            features[name] = describe(fields[-1].type, None if classed is None else classed.classes)
+    return pa.schema(fields, metadata={"huggingface": json.dumps({"info": {"features": features}})})
 
 
 def _tight(kind: pa.DataType, field: Field | None) -> pa.DataType:
@@ -209,20 +200,12 @@ def _tight(kind: pa.DataType, field: Field | None) -> pa.DataType:
     return pa.list_(pa.field("element", kind.value_type, nullable=False))
 
 
-def _feature(name: str, kind: pa.DataType, schema: Schema) -> dict[str, Any]:
-    field = schema.field(name.removeprefix("source_")) if name != "source" else None
-    classes = field.classes if field is not None else None
-    return describe(kind, classes)
-
-
 def describe(kind: pa.DataType, classes: tuple[str, ...] | None = None) -> dict[str, Any]:
     """Return the description of a type in the form of `datasets`."""
-    if pa.types.is_list(kind):
-        return {"feature": describe(kind.value_type, classes), "_type": "List"}
-    if pa.types.is_large_list(kind):
-        return {"feature": describe(kind.value_type, classes), "_type": "LargeList"}
-    if pa.types.is_fixed_size_list(kind):
-        return {"feature": describe(kind.value_type, classes), "length": kind.list_size, "_type": "List"}
+    if isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
+        size = {"length": kind.list_size} if pa.types.is_fixed_size_list(kind) else {}
+        name = "LargeList" if pa.types.is_large_list(kind) else "List"
+        return {"feature": describe(kind.value_type, classes), **size, "_type": name}
     if pa.types.is_struct(kind):
         return {kind.field(i).name: describe(kind.field(i).type) for i in range(kind.num_fields)}
     if classes is not None and pa.types.is_integer(kind):

@@ -11,25 +11,42 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from glob import has_magic
 from inspect import signature
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.names import protocol_of
 from derivlang.formats.places import is_remote
-from derivlang.formats.store_errors import asking, is_missing_file
-from derivlang.store.disk import STAGE, disk, remove
+from derivlang.formats.store_errors import asking, fault, is_missing_file
+from derivlang.store.disk import STAGE, disk_error
 from derivlang.store.record import file_hash
 
 # Protocols whose objects appear whole or not at all, and that can refuse to replace one.
 _WHOLE = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 _AT_ONCE = 32  # files that are asked for at the same time: a store answers many questions as fast as one
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+def _explained(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Let a method of a store raise a StoreError for what the place raises, about the file that it names first."""
+
+    @wraps(method)
+    def explained(*given: Given.args, **named: Given.kwargs) -> Answer:
+        try:
+            return method(*given, **named)
+        except Exception:
+            store, name = cast(tuple[Any, str], (*given, "")[:2])
+            with asking(store.where(name), "write", store.explain):
+                raise
+
+    return explained
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,39 +58,40 @@ class Store:
 
     folder: Path
     is_local: ClassVar[bool] = True
+    explain: ClassVar[Callable[[Exception, str, str], DerivlangError | None]] = staticmethod(disk_error)
 
     def where(self, name: str) -> str:
         """Return the place of a file, for messages."""
         return str(self.folder / name)
 
+    @_explained
     def check(self, *names: str) -> None:
         """Raise StoreError if the place is a file, or is below one, or if one of these names is a link."""
         folder = self.folder
-        with disk(folder):
-            above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-            if not above.is_dir():
-                what = "this" if above == folder else above
-                raise StoreError(f"{what} is a file, not a folder", where=str(folder), id="output")
+        above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        if not above.is_dir():
+            what = "this" if above == folder else above
+            raise StoreError(f"{what} is a file, not a folder", where=str(folder), id="output")
         for path in (folder / name for name in names):
             if path.is_symlink():
                 raise StoreError("this is a link, so nothing is written there", where=str(path), id="output")
 
+    @_explained
     def get(self, name: str) -> bytes | None:
         """Return the content of a file; None if there is no such file."""
-        path = self.folder / name
-        with disk(path):
-            try:
-                return path.read_bytes()
-            except (FileNotFoundError, NotADirectoryError):
-                return None
+        try:
+            return (self.folder / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     def get_all(self, names: Iterable[str]) -> Iterator[bytes | None]:
         """Yield the contents of files, in their order, as `get` returns them. A few of them are held at a time."""
         return map(self.get, names)
 
+    @_explained
     def put(self, name: str, content: bytes) -> None:
         """Write a file, whole or not at all. One that is there is replaced."""
-        with disk(self.folder / name), self.writing(name) as path:
+        with self.writing(name) as path:
             path.write_bytes(content)
 
     def put_new(self, name: str, content: bytes) -> None:
@@ -114,44 +132,41 @@ class Store:
 
         Nothing is put if the block writes no file there, or raises.
         """
-        path = self.folder / name
-        fresh = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")  # no process of any computer has this name
-        with disk(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+        place = self._made_for(name)
+        fresh = place.with_name(f".{place.name}.{secrets.token_hex(6)}.tmp")  # no process of any computer has this name
         try:
             yield fresh
             if fresh.exists():
-                self.take(fresh, name)
+                self.take(name, fresh)
         finally:
             with suppress(OSError):
                 fresh.unlink(missing_ok=True)
 
-    def take(self, path: Path, name: str) -> None:
-        """Move a file of the local disk to its place. For a local store it must be on the same disk."""
+    @_explained
+    def _made_for(self, name: str) -> Path:
+        """Return the place of a file, whose folder is made if needed."""
         place = self.folder / name
-        with disk(place):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            path.replace(place)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return place
+
+    @_explained
+    def take(self, name: str, path: Path) -> None:
+        """Move a file of the local disk to its place. For a local store it must be on the same disk."""
+        path.replace(self._made_for(name))
 
     def rename(self, name: str, new: str) -> None:
         """Rename a file or a folder, if it is there."""
         if os.path.lexists(self.folder / name):
-            self.take(self.folder / name, new)
+            self.take(new, self.folder / name)
 
-    def listing(self) -> dict[str, int]:
-        """Return the bytes of each file by its name.
-
-        A local store adds folders that are empty, with a slash and without bytes. Nothing is read of the folder of a
-        plan, and only that folder is named.
-        """
-        with disk(self.folder):
-            return dict(_below(self.folder, shut=f"{STAGE}/"))
-
+    @_explained
     def sizes(self, folder: str = "") -> dict[str, int]:
-        """Return the bytes of each file below a folder of the store, by the names of the files."""
-        with disk(self.folder):
-            below = _below(self.folder / folder, f"{folder}/" if folder else "")
-            return {name: size for name, size in below if not name.endswith("/")}
+        """Return the bytes of each file below a folder of the store, by the names of the files.
+
+        A local store adds folders that are empty, with a slash and without bytes. Of a whole store, nothing is read of
+        the folders of plans, and only these folders are named.
+        """
+        return _below(self.folder / folder, f"{folder}/" if folder else "", shut="" if folder else f"{STAGE}/")
 
     def matching(self) -> Callable[[str, Mapping[str, Any]], bool]:
         """Return the check whether a shard is there, given its name and what was recorded of it (`bytes`, `sha256`)."""
@@ -166,15 +181,18 @@ class Store:
     def remove(self, *names: str) -> None:
         """Remove files, in any order. A name without a file is skipped; one with a slash at its end is a folder."""
         for name in names:
-            path = self.folder / name
-            if name.endswith("/"):
-                shutil.rmtree(path, ignore_errors=True)  # a rank that still runs a task removes what it adds
-            else:
-                remove(path)
-            with suppress(OSError):  # it is not empty
-                for above in Path(name).parents[:-1]:
-                    if above.parent.name != STAGE:  # another process may be about to write into the folder of a plan
-                        (self.folder / above).rmdir()
+            self._remove(name)
+
+    @_explained
+    def _remove(self, name: str) -> None:
+        if name.endswith("/"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)  # a rank that still runs a task removes what it adds
+        else:
+            (self.folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # it is not empty
+            for above in Path(name).parents[:-1]:
+                if above.parent.name != STAGE:  # another process may be about to write into the folder of a plan
+                    (self.folder / above).rmdir()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +200,7 @@ class UrlStore(Store):
     """The files below a URL. Each process has connections of its own. StoreError where no set can be made."""
 
     is_local: ClassVar[bool] = False
+    explain: ClassVar[Callable[[Exception, str, str], DerivlangError | None]] = staticmethod(fault)
 
     def __post_init__(self) -> None:
         if (protocol := protocol_of(str(self.folder))) not in _WHOLE:
@@ -196,28 +215,34 @@ class UrlStore(Store):
         return  # objects are neither folders nor links
 
     def get(self, name: str) -> bytes | None:
-        (content,) = self.get_all([name])
-        return content
+        return next(self.get_all([name]))
 
     def get_all(self, names: Iterable[str]) -> Iterator[bytes | None]:
         left = iter(names)
         while some := list(islice(left, _AT_ONCE)):
-            with self._asking(some[0]):
-                fs = self._fs
-                paths = [self._path(name) for name in some]
-                found = fs.cat_ranges(paths, None, None, on_error="return", **_in_one_request(type(fs)))
-            for name, content in zip(some, found, strict=True):
-                with self._asking(name):
-                    if isinstance(content, Exception) and not isinstance(content, FileNotFoundError):
-                        raise content
-                yield content if isinstance(content, bytes) else None
+            yield from map(self._content, some, self._contents(*some))
 
+    @_explained
+    def _contents(self, *names: str) -> list[bytes | Exception]:
+        fs, paths = self._fs, list(map(self._path, names))
+        # A whole file is read without asking for its size first, where the file system can do it.
+        reads = signature(getattr(type(fs), "_cat_file", self._path)).parameters
+        at_once = {"max_concurrency": 1} if "max_concurrency" in reads else {}
+        return list(fs.cat_ranges(paths, None, None, on_error="return", **at_once))
+
+    @_explained
+    def _content(self, name: str, found: bytes | Exception) -> bytes | None:
+        if isinstance(found, Exception) and not isinstance(found, FileNotFoundError):
+            raise found
+        return found if isinstance(found, bytes) else None
+
+    @_explained
     def put(self, name: str, content: bytes) -> None:
-        with self._asking(name):
-            self._fs.pipe_file(self._path(name), content)
+        self._fs.pipe_file(self._path(name), content)
 
+    @_explained
     def put_new(self, name: str, content: bytes) -> None:
-        with self._asking(name), suppress(FileExistsError):
+        with suppress(FileExistsError):
             self._fs.pipe_file(self._path(name), content, mode="create")
 
     def prepare(self, files: Mapping[str, bytes], folder: str) -> Callable[[str], None]:
@@ -233,26 +258,22 @@ class UrlStore(Store):
             path = Path(folder, Path(name).name)
             yield path
             if path.exists():
-                self.take(path, name)
+                self.take(name, path)
 
-    def take(self, path: Path, name: str) -> None:
-        with self._asking(name):
-            self._fs.put_file(str(path), self._path(name))
-        path.unlink()
+    @_explained
+    def take(self, name: str, path: Path) -> None:
+        self._fs.put_file(str(path), self._path(name))
 
-    def listing(self) -> dict[str, int]:
-        return self.sizes()
-
+    @_explained
     def sizes(self, folder: str = "") -> dict[str, int]:
         root = self._path("")
-        with self._asking(folder):
-            self._fs.invalidate_cache()
-            try:
-                found = self._fs.find(f"{root}{folder}", detail=True)
-            except FileNotFoundError as caught:
-                if not is_missing_file(caught, self.where(folder)):
-                    raise
-                return {}
+        self._fs.invalidate_cache()
+        try:
+            found = self._fs.find(f"{root}{folder}", detail=True)
+        except FileNotFoundError as caught:
+            if not is_missing_file(caught, self.where(folder)):
+                raise
+            return {}
         return {
             str(place).removeprefix(root): int(info["size"])
             for place, info in found.items()
@@ -263,21 +284,19 @@ class UrlStore(Store):
         there = cache(self.sizes)  # a folder is listed once, when the first shard is looked for
         return lambda name, shard: there(name.partition("/")[0]).get(name) == shard["bytes"]
 
+    @_explained
     def remove(self, *names: str) -> None:
         names = tuple(one for name in names for one in (self.sizes(name[:-1]) if name.endswith("/") else (name,)))
-        if not names:
-            return
-        with self._asking(names[0]):
-            fs, paths = self._fs, [self._path(name) for name in names]
-            # One request for up to a thousand files, where the store can do it. `rm` takes * ? [ for patterns. Stores
-            # that say which file is missing stop there: another process removes them, too.
-            if len(paths) > 1 and not any(map(has_magic, paths)):
-                with suppress(FileNotFoundError):
-                    fs.rm(paths)
-                    return
-            for path in paths:
-                with suppress(FileNotFoundError):
-                    fs.rm_file(path)
+        fs, paths = self._fs, [self._path(name) for name in names]
+        # One request for up to a thousand files, where the store can do it. `rm` takes * ? [ for patterns. Stores
+        # that say which file is missing stop there: another process removes them, too.
+        if len(paths) > 1 and not any(map(has_magic, paths)):
+            with suppress(FileNotFoundError):
+                fs.rm(paths)
+                return
+        for path in paths:
+            with suppress(FileNotFoundError):
+                fs.rm_file(path)
 
     @property
     def _fs(self) -> Any:
@@ -286,36 +305,26 @@ class UrlStore(Store):
     def _path(self, name: str) -> str:
         return f"{cast(Any, self.folder).path.rstrip('/')}/{name}"
 
-    def _asking(self, name: str) -> AbstractContextManager[None]:
-        """Raise a StoreError for what the store raises."""
-        return asking(self.where(name), "write")
-
-
-def _in_one_request(kind: type) -> dict[str, int]:
-    """Return what lets a file system read a whole file without asking for its size first."""
-    reader = getattr(kind, "_cat_file", None)
-    return {"max_concurrency": 1} if reader and "max_concurrency" in signature(reader).parameters else {}
-
 
 def store_at(out: Path) -> Store:
     """Return the store of a place. StoreError for a URL where no set can be made."""
     return UrlStore(out) if is_remote(out) else Store(out)
 
 
-def _below(folder: Path, inside: str = "", *, shut: str | None = None) -> Iterator[tuple[str, int]]:
-    """Yield the names and bytes of the files below a folder, links among them, and of empty folders, with a slash.
+def _below(folder: Path, inside: str, *, shut: str) -> dict[str, int]:
+    """Return the bytes of the files below a folder, links among them, and of empty folders, whose names have a slash.
 
     inside: what these names begin with. shut: the folder whose folders count as empty. What another process has just
     removed is left out.
     """
-    entries: list[Path] = []
+    found: dict[str, int] = {}
     with suppress(FileNotFoundError, NotADirectoryError):
-        entries += folder.iterdir()
-    for entry in entries:
-        name = f"{inside}{entry.name}"
-        if entry.is_dir() and not entry.is_symlink():
-            below = [] if inside == shut else list(_below(entry, f"{name}/", shut=shut))
-            yield from below or [(f"{name}/", 0)]
-        else:
-            with suppress(FileNotFoundError):
-                yield name, entry.lstat().st_size
+        for entry in os.scandir(folder):
+            name = f"{inside}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                below = {} if shut and inside == shut else _below(folder / entry.name, f"{name}/", shut=shut)
+                found |= below or {f"{name}/": 0}
+            else:
+                with suppress(FileNotFoundError):
+                    found[name] = entry.stat(follow_symlinks=False).st_size
+    return found

@@ -16,6 +16,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrow import decoded, differs, to_arrow, to_numpy
-from derivlang.core.articles import ArticleCount
+from derivlang.core.articles import RowCounts
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DerivlangError, LayerError, StoreError, parse_errors
 from derivlang.core.from_table import from_table
 from derivlang.core.keys import string_buffers
+from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.plugins import is_own
 from derivlang.core.schema import left_out
@@ -47,6 +49,7 @@ from derivlang.store.storage import store_at
 _COLUMN_OF = {"row-lengths": "tokens", "row-order": "order", "order": "order", "row-sentences": "sentences"}
 _PLAIN_TEXT = re.compile(r".*\.(txt|tokens)")
 Problem = dict[str, Any]
+Batches = tuple[Batch, Batch]  # the source of some rows, and what is derived of it
 
 
 def verify(folder: Path) -> dict[str, Any]:
@@ -67,14 +70,9 @@ def verify(folder: Path) -> dict[str, Any]:
         problems.append(_problem(derived.manifest["lexicon"] or NAME, told))
     splits: dict[str, Any] = {}
     for split in derived.splits:
-        seen = _Seen(_SourceText(derived, split), derived.pipeline.begin())
-        of_split = [problem for shard in derived.shards(split) for problem in _check_shard(derived, shard, seen)]
-        if not of_split:
-            of_split += _check_counts(derived.manifest["splits"][split], seen)
-        if not of_split and (what := seen.text.fault()):
-            of_split.append(_problem(f"data/{split}-*.parquet", what))
-        splits[split] = {"rows": seen.rows, "tokens": seen.tokens}
-        problems += of_split
+        check = _SplitCheck(derived, split)
+        problems += check.problems()
+        splits[split] = {"rows": check.rows, "tokens": check.counts.tokens}
     if not is_intact(derived.manifest) and all(problem["file"] != NAME for problem in problems):
         problems.append(_problem(NAME, "its hash does not match its content: a value was changed"))
     return {"ok": not problems, "out": str(folder), "splits": splits, "problems": problems, "notes": notes}
@@ -84,190 +82,183 @@ class _SourceText:
     """The undone text of a split, to be compared with the hashes of its source files.
 
     The comparison is made only for uncompressed UTF-8 text files that were read without a limit. For any other source,
-    `add` and `fault` do nothing.
+    there are no files here, and nothing is compared.
     """
 
     def __init__(self, derived: Derived, split: str):
         manifest = derived.manifest
         files = [file for file in manifest["source"]["files"] if file.get("split") == split]
-        self._told = (
+        is_compared = (
             derived.schema.running
             and manifest["source"]["format"] == "text"
             and derived.is_utf8
             and manifest.get("limit", 0) is None
             and all(_PLAIN_TEXT.fullmatch(file["name"]) and "bytes" in file for file in files)
         )
-        self._ends = np.cumsum([file["bytes"] for file in files]).tolist() if self._told else []
-        self._hashes = [file["sha256"] for file in files] if self._told else []
-        self._digests = [hashlib.sha256() for _ in self._ends]
+        self._files = files if is_compared else []
+        self._digests = [hashlib.sha256() for _ in self._files]
         self._size = 0
 
     def add(self, source: Batch) -> None:
         """Add the text of the next batch. The files of a split follow each other in its rows.
 
-        Files of 5 and 3 bytes, so ends [5, 8], and batches of 4 and 4 bytes: the first batch goes to the first file;
-        the second gives its first byte to the first file and the other three to the second.
+        Files of 5 and 3 bytes, and batches of 4 and 4 bytes: the first batch goes to the first file; the second gives
+        its first byte to the first file and the other three to the second.
         """
-        if not self._told:
+        if not self._files:
             return
         data, offsets = string_buffers(source.texts())
-        text = data[offsets[0] : offsets[-1]].tobytes()
-        begin = self._size
+        text, start = data[offsets[0] : offsets[-1]].tobytes(), -self._size
         self._size += len(text)
-        for end, digest in zip(self._ends, self._digests, strict=True):
-            if begin < end and len(text):
-                digest.update(text[: end - begin])
-                text = text[end - begin :]
-                begin = min(end, self._size)
+        for file, digest in zip(self._files, self._digests, strict=True):
+            digest.update(text[max(start, 0) : max(start + file["bytes"], 0)])
+            start += file["bytes"]
 
     def fault(self) -> str | None:
         """Return what is wrong with the text that was added, or None. Called after the last batch."""
-        if not self._told or not self._ends:
-            return None
-        if self._size != self._ends[-1]:
+        if self._size != sum(file["bytes"] for file in self._files):
             # A file of only white space has no rows, so its bytes are missing here. Which of several files that
             # is cannot be known, so the length of several files proves nothing.
-            return "the text undone is longer or shorter than the source" if len(self._ends) == 1 else None
-        if [digest.hexdigest() for digest in self._digests] != self._hashes:
+            return "the text undone is longer or shorter than the source" if len(self._files) == 1 else None
+        if any(digest.hexdigest() != file["sha256"] for file, digest in zip(self._files, self._digests, strict=True)):
             return "the text undone is not the source's text: its hash differs"
         return None
 
 
-class _Seen:
-    """What has been seen of a split so far: counts, its text, and the number of the last document (-1: none yet).
+class _SplitCheck:
+    """The check of a split, row group by row group. Only right rows count.
 
     pipeline: it has derived the rows so far.
     """
 
-    def __init__(self, text: _SourceText, pipeline: Pipeline):
-        self.text, self.pipeline = text, pipeline
-        self.rows = self.documents = self.sentences = self.tokens = 0
-        self.last_document = -1
-        self.articles = ArticleCount()
+    def __init__(self, derived: Derived, split: str):
+        self.derived, self.split = derived, split
+        self.pipeline, self.lexicon = derived.pipeline.begin(), derived.lexicon
+        self.rows, self.counts, self.text = 0, RowCounts(), _SourceText(derived, split)
 
+    def problems(self) -> list[Problem]:
+        """Return the first problem of each shard; if there is none, the first of the split's counts and its text."""
+        found = [problem for shard in self.derived.shards(self.split) for problem in self._check_shard(shard)]
+        told = self.derived.manifest["splits"][self.split]
+        true = {**asdict(self.counts), "articles": self.counts.articles or 0}
+        for name in ("documents", "sentences", "tokens", "articles"):
+            if not found and told.get(name) not in (None, true[name]):
+                found.append(_problem(NAME, f"{true[name]} {name}, but the manifest says {told[name]}"))
+        if not found and (what := self.text.fault()):
+            found.append(_problem(f"data/{self.split}-*.parquet", what))
+        return found
 
-def _check_shard(derived: Derived, shard: dict[str, Any], seen: _Seen) -> list[Problem]:
-    """Return the first problem of a shard, or []. A wrong row is reported rather than the hash that it also changes."""
-    file, path = shard["file"], derived.folder / shard["file"]
-    if not path.is_file():
-        return [_problem(file, "the file is missing")]
-    intact = file_hash(path) == shard["sha256"]
-    rows, tokens = seen.rows, seen.tokens
-    try:
-        for table in read_shard(path):
-            problem = _check_rows(derived, file, seen.rows - rows, table, seen)
-            if problem is not None:
-                return [problem]
-            seen.rows += table.num_rows
-    except DerivlangError as error:
-        return [_problem(file, error.what)]
-    if not intact:
-        return [_problem(file, "the file's hash is not the one in the manifest")]
-    told = {name: shard[name] for name in ("rows", "words", "bytes")}
-    true = {"rows": seen.rows - rows, "words": seen.tokens - tokens, "bytes": path.stat().st_size}
-    wrong = [f"{file} has {true[n]} {n}, but the manifest says {told[n]}" for n in told if told[n] != true[n]]
-    return [_problem(NAME, wrong[0])] if wrong else []
+    def _check_shard(self, shard: dict[str, Any]) -> Iterator[Problem]:
+        """Yield the first problem of a shard. A wrong row is reported rather than the hash that it also changes."""
+        file, path = shard["file"], self.derived.folder / shard["file"]
+        if not path.is_file():
+            yield _problem(file, "the file is missing")
+            return
+        is_intact, rows, tokens = file_hash(path) == shard["sha256"], self.rows, self.counts.tokens
+        try:
+            for table in read_shard(path):
+                problem = self._check_rows(file, self.rows - rows, table) if table.num_rows else None
+                if problem is not None:
+                    yield problem
+                    return
+                self.rows += table.num_rows
+        except DerivlangError as error:
+            yield _problem(file, error.what)
+            return
+        if not is_intact:
+            yield _problem(file, "the file's hash is not the one in the manifest")
+            return
+        true = {"rows": self.rows - rows, "words": self.counts.tokens - tokens, "bytes": path.stat().st_size}
+        for name in (name for name in true if shard[name] != true[name]):
+            yield _problem(NAME, f"{file} has {true[name]} {name}, but the manifest says {shard[name]}")
+            return
 
-
-def _check_counts(entry: dict[str, Any], seen: _Seen) -> list[Problem]:
-    """Return the first count of a split that differs from the manifest, or []."""
-    counts = {"documents": seen.documents, "sentences": seen.sentences, "tokens": seen.tokens}
-    if entry.get("articles") is not None:
-        counts["articles"] = seen.articles.count or 0
-    wrong = [name for name in counts if entry[name] != counts[name]]
-    return [_problem(NAME, f"{counts[n]} {n}, but the manifest says {entry[n]}") for n in wrong[:1]]
-
-
-def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _Seen) -> Problem | None:
-    """Check a row group, and add its rows to the state of the check if they are right.
-
-    Returns the first problem, or None.
-    """
-    if not table.num_rows:
+    def _check_rows(self, file: str, first_row: int, table: pa.Table) -> Problem | None:
+        """Check a row group, and count its rows if they are right. Returns the first problem, or None."""
+        pipeline = self.pipeline.copy()
+        found = self._try_rows(self.pipeline, file, first_row, table)
+        if isinstance(found, dict):
+            return found
+        if not all(map(is_own, pipeline.transforms)):  # ours have tests
+            alone = self._try_rows(pipeline, file, first_row, table.slice(0, 1))
+            if isinstance(alone, dict):
+                return {**alone, "what": "derived by itself it is another row: a plug-in looks beyond the sentence"}
+        schema, (source, image) = self.derived.schema, found
+        several = schema.running or any(field.kind == "answers" for field in schema.fields)
+        steps = np.diff(source.documents, prepend=self.counts.last)
+        if (back := np.flatnonzero(steps < (0 if several else 1))).size:
+            what = "a document's rows come before the rows of an earlier one: rows were exchanged"
+            return _problem(file, what, first_row + int(back[0]), "document")
+        self.text.add(source)
+        self.counts.add(source, image)
         return None
-    pipeline = seen.pipeline.copy()
-    outcome = _try_rows(derived, seen.pipeline, file, first_row, table)
-    if isinstance(outcome, Batch) and not all(map(is_own, pipeline.transforms)):  # ours have tests
-        alone = _try_rows(derived, pipeline, file, first_row, table.slice(0, 1))
-        if not isinstance(alone, Batch):
-            return {**alone, "what": "derived by itself it is another row: a plug-in looks beyond the sentence"}
-    if isinstance(outcome, Batch):
-        seen.text.add(outcome)
-        seen.articles.add(outcome)
-        return _count(derived, file, first_row, table, seen)
-    return outcome
 
+    def _try_rows(self, pipeline: Pipeline, file: str, first_row: int, table: pa.Table) -> Problem | Batches:
+        """Return the batches of the rows, or the problem of the first wrong row. pipeline: at the first row."""
+        unmoved = pipeline.copy()
+        try:
+            with parse_errors(file, "row", error=LayerError, id="row"):
+                found = self._compare(pipeline, table)
+        except DerivlangError as error:
+            if table.num_rows > 1 and error.id != "missing-column":  # some row cannot be rebuilt: find it by bisection
+                half = table.num_rows // 2
+                for start, part in ((first_row, table.slice(0, half)), (first_row + half, table.slice(half))):
+                    found = self._try_rows(unmoved, file, start, part)
+                    if isinstance(found, dict):
+                        return found
+            return _problem(file, error.what, first_row, _COLUMN_OF.get(error.id))
+        return {**found, "file": file, "row": first_row + found["row"]} if isinstance(found, dict) else found
 
-def _try_rows(derived: Derived, pipeline: Pipeline, file: str, first_row: int, table: pa.Table) -> Problem | Batch:
-    """Return the source batch of the rows, or the problem of the first wrong row. pipeline: at the first row."""
-    unmoved = pipeline.copy()
-    try:
-        with parse_errors(file, "row", error=LayerError, id="row"):
-            row, columns, what, source = _first_difference(derived, pipeline, table)
-    except DerivlangError as error:
-        if table.num_rows > 1 and error.id != "missing-column":  # some row cannot be rebuilt: find it by bisection
-            half = table.num_rows // 2
-            for start, part in ((first_row, table.slice(0, half)), (first_row + half, table.slice(half))):
-                outcome = _try_rows(derived, unmoved, file, start, part)
-                if not isinstance(outcome, Batch):
-                    return outcome
-        return {"file": file, "row": first_row, "column": _COLUMN_OF.get(error.id), "what": error.what}
-    if row is None:
-        return source
-    column = columns[0] if what else _to_blame(derived, table.slice(row, 1), columns)
-    what = what or "not what the source and the pipeline give"
-    return {"file": file, "row": first_row + row, "column": column, "what": what}
+    def _compare(self, pipeline: Pipeline, table: pa.Table) -> Problem | Batches:
+        """Compare rows with the rows that their stored source gives.
 
+        Returns the source and the derived batch, or the problem of the first row that differs, or of a whole column.
+        """
+        derived = self.derived
+        self._check_columns(table, _always(derived))
+        source, image, order = from_table(table, derived.schema, self.lexicon, stored_source=True)
+        expected = self._derive_again(pipeline, source)
+        self._check_columns(table, set(expected))
+        wrong: dict[str, int] = {}
+        for name in table.column_names:
+            if name not in expected:
+                return _problem("", "the column is not one of the set", 0, name)
+            ours, theirs = decoded(table[name].combine_chunks()), decoded(expected[name])
+            if describe(ours.type) != describe(theirs.type):
+                return _problem("", f"the column is {ours.type}, not {theirs.type}", 0, name)
+            rows = np.flatnonzero(differs(ours, theirs))
+            if rows.size:
+                wrong[name] = int(rows[0])
+        if not order.n_deleted and self.lexicon.injective:  # the derived words must suffice to find the source
+            rows = np.flatnonzero(_not_undone(self.lexicon, source, image, order))
+            if rows.size:
+                wrong.setdefault("tokens", int(rows[0]))
+        if not wrong:
+            return source, image
+        row = min(wrong.values())
+        column = _to_blame(derived, table.slice(row, 1), [name for name in wrong if wrong[name] == row])
+        return _problem("", "not what the source and the pipeline give", row, column)
 
-def _count(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _Seen) -> Problem | None:
-    """Count rows that are right. Returns a problem if their document numbers are not in order."""
-    documents = to_numpy(table["document"])
-    steps = np.diff(documents, prepend=seen.last_document)
-    several = derived.schema.running or any(field.kind == "answers" for field in derived.schema.fields)
-    if (back := np.flatnonzero(steps < (0 if several else 1))).size:
-        row = int(back[0])
-        what = "a document's rows come before the rows of an earlier one: rows were exchanged"
-        return {"file": file, "row": first_row + row, "column": "document", "what": what}
-    seen.documents += int((steps != 0).sum())
-    seen.last_document = int(documents[-1])
-    for side in derived.schema.sides:
-        sentences = to_numpy(pc.list_value_length(table[side.column("sentences")]))
-        words = to_numpy(pc.list_value_length(table[side.column("order")]))
-        seen.sentences += int(np.where(sentences > 0, sentences // 2, words > 0).sum())
-        seen.tokens += int(words.sum())
-    return None
+    def _check_columns(self, table: pa.Table, names: set[str]) -> None:
+        """Raise LayerError if one of the columns is missing and the manifest does not list it as left out."""
+        dropped = left_out(self.derived.schema, self.derived.manifest["columns_left_out"])
+        for name in sorted(names - dropped - set(table.column_names)):
+            raise LayerError(f"the column {name} is missing", id="missing-column")
 
-
-def _first_difference(
-    derived: Derived, pipeline: Pipeline, table: pa.Table
-) -> tuple[int | None, list[str], str, Batch]:
-    """Compare rows with the rows that their stored source gives. Returns (row, columns, what, source).
-
-    row: the first row that differs, None if all are right. columns: those that differ in this row. what: the problem,
-    if a whole column is wrong (its name or its type), else "". source: the source batch.
-    """
-    _check_columns(derived, table, _always(derived))
-    source, image, order = from_table(table, derived.schema, derived.lexicon, stored_source=True)
-    expected = _derive_again(derived, pipeline, source)
-    _check_columns(derived, table, set(expected))
-    wrong: dict[str, int] = {}
-    for name in table.column_names:
-        if name not in expected:
-            return 0, [name], "the column is not one of the set", source
-        ours, theirs = decoded(table[name].combine_chunks()), decoded(expected[name])
-        if describe(ours.type) != describe(theirs.type):
-            return 0, [name], f"the column is {ours.type}, not {theirs.type}", source
-        rows = np.flatnonzero(differs(ours, theirs))
-        if rows.size:
-            wrong[name] = int(rows[0])
-    if not order.n_deleted and derived.lexicon.injective:  # the derived words must suffice to find the source
-        rows = np.flatnonzero(_not_undone(derived, source, image, order))
-        if rows.size:
-            wrong.setdefault("tokens", int(rows[0]))
-    if not wrong:
-        return None, [], "", source
-    row = min(wrong.values())
-    return row, [name for name in wrong if wrong[name] == row], "", source
+    def _derive_again(self, pipeline: Pipeline, source: Batch) -> dict[str, pa.Array]:
+        """Return the output columns of a source batch."""
+        policies = self.derived.policies
+        again = pipeline.derive(source, self.lexicon, policies=policies, split=False)
+        return to_table(
+            again.source,
+            again.derived,
+            again.order,
+            self.derived.schema,
+            self.lexicon,
+            has_order=pipeline.has_order,
+            exact=pipeline.is_permutation,
+            policies=policies,
+        )
 
 
 def _always(derived: Derived) -> set[str]:
@@ -278,31 +269,9 @@ def _always(derived: Derived) -> set[str]:
     return {"document", "key"} | parts | {field.column for field in schema.fields}
 
 
-def _check_columns(derived: Derived, table: pa.Table, names: set[str]) -> None:
-    """Raise LayerError if one of the columns is missing and the manifest does not list it as left out."""
-    missing = names - left_out(derived.schema, derived.manifest["columns_left_out"]) - set(table.column_names)
-    if missing:
-        raise LayerError(f"the column {min(missing)} is missing", id="missing-column")
-
-
-def _derive_again(derived: Derived, pipeline: Pipeline, source: Batch) -> dict[str, pa.Array]:
-    """Return the output columns of a source batch."""
-    again = pipeline.derive(source, derived.lexicon, policies=derived.policies, split=False)
-    return to_table(
-        again.source,
-        again.derived,
-        again.order,
-        derived.schema,
-        derived.lexicon,
-        has_order=pipeline.has_order,
-        exact=pipeline.is_permutation,
-        policies=derived.policies,
-    )
-
-
-def _not_undone(derived: Derived, source: Batch, image: Batch, order: Order) -> Any:
+def _not_undone(lexicon: Lexicon, source: Batch, image: Batch, order: Order) -> Any:
     """Return bool[R]: the rows whose stored source differs from the derived words under inverse order and lexicon."""
-    types = derived.lexicon.invert().apply(image.types)
+    types = lexicon.invert().apply(image.types)
     back = types.take(to_arrow(image.words.take(order.positions(), mode="clip")))
     same = to_numpy(pc.equal(back, source.strings()))
     bad = np.concatenate([[0], np.cumsum(~same)])
@@ -317,23 +286,18 @@ def _to_blame(derived: Derived, row: pa.Table, columns: list[str]) -> str:
     source that the key belongs to, the stored source is wrong. Otherwise it is the order, the tokens, or the first
     column that differs.
     """
+    sides = derived.schema.sides
+    wanted = [side.column(part) for part in ("order", "tokens") for side in sides]
     if "key" in columns and "key" in row.column_names:
-        undone = _undone_key(derived, row)
+        if columns == ["key"]:
+            wanted = ["key"]
         # A lexicon without an inverse cannot give back the source. Then a key that differs together with other
         # columns means that the stored source was changed.
         one_way = not derived.lexicon.injective and len(columns) > 1
-        if one_way or (undone is not None and undone == row["key"][0].as_py()):
-            for side in derived.schema.sides:
-                if side.column("tokens") in columns:
-                    return side.column("source")
-            return side.column("source")
-        if columns == ["key"]:
-            return "key"
-    for part in ("order", "tokens"):
-        for side in derived.schema.sides:
-            if side.column(part) in columns:
-                return side.column(part)
-    return str(next(name for name in row.column_names if name in columns))
+        if one_way or _undone_key(derived, row) == row["key"][0].as_py():
+            changed = [side for side in sides if side.column("tokens") in columns]
+            return (changed or sides)[0].column("source")
+    return next(name for name in [*wanted, *map(str, row.column_names)] if name in columns)
 
 
 def _undone_key(derived: Derived, row: pa.Table) -> int | None:
@@ -345,8 +309,8 @@ def _undone_key(derived: Derived, row: pa.Table) -> int | None:
     return int(source.record_keys[0])
 
 
-def _problem(file: str, what: str) -> Problem:
-    return {"file": file, "row": None, "column": None, "what": what}
+def _problem(file: str, what: str, row: int | None = None, column: str | None = None) -> Problem:
+    return {"file": file, "row": row, "column": column, "what": what}
 
 
 # Files
@@ -354,19 +318,14 @@ def _problem(file: str, what: str) -> Problem:
 
 def foreign_files(derived: Derived) -> Iterator[str]:
     """Yield the names of files and folders that are not of the set; hidden ones are nobody's."""
-    folder = derived.folder
-    own = derived.own_files()
-    tops = {name.partition("/")[0] for name in own} | {data_folder(derived.manifest)}
-    begun = None
+    own, data = derived.own_files(), data_folder(derived.manifest)
+    known = {*own, *(name.partition("/")[0] for name in own), data}
     with suppress(StoreError):  # a store where no set can be made
-        begun = begun_plan(store_at(folder)).get("data")  # of a set that is about to replace this one
-    for path in sorted(folder.iterdir()):
-        if path.name not in tops | {begun} and path.name[0] != ".":
-            yield path.name
-    for top in (data_folder(derived.manifest), SPEC_FILES):
-        if top in tops and (folder / top).is_dir():
-            inside = (f"{top}/{path.name}" for path in sorted((folder / top).iterdir()) if path.name[0] != ".")
-            yield from (name for name in inside if name not in own)
+        known.add(begun_plan(store_at(derived.folder)).get("data", data))  # of a set that is about to replace this one
+    for top in ("", f"{data}/", f"{SPEC_FILES}/"):
+        if not top or (top[:-1] in known and (derived.folder / top).is_dir()):
+            names = sorted(path.name for path in (derived.folder / top).iterdir() if path.name[0] != ".")
+            yield from (f"{top}{name}" for name in names if f"{top}{name}" not in known)
 
 
 def notes_on_files(derived: Derived) -> list[dict[str, str]]:

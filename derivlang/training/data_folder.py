@@ -299,7 +299,7 @@ def _lexicon(folder: DataFolder) -> tuple[str | None, dict[str, Path]]:
 
     def write(fresh: Path) -> None:
         source = Source.open(pipeline, folder.request, parser=folder.paths.parser, trees=False)
-        text = pipeline.save(source.lexicon())
+        text = pipeline.save(source.fit())
         (fresh / LEXICON).write_text(text or "", "utf-8", newline="\n")
 
     file = folder.made("lexicon", identity_of(pipeline), write) / LEXICON

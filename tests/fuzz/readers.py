@@ -371,20 +371,22 @@ def _unfinished(folder: Path, name: str, data: bytes) -> str | None:
 @cache
 def _stopped() -> Path:
     """A run of three shards that was stopped after two; beside it its source, and the whole set."""
-    from derivlang.engine.job import Events
+    from derivlang.engine import engines
+    from derivlang.engine.job import run_task
 
     folder = Path(mkdtemp(prefix="derivlang-tests-"))
     (folder / "a.tokens").write_text("The cat sat on the mat .\nAnn saw it .\n" * 8, "utf-8")
     request, done = SourceRequest(str(folder / "a.tokens")), []
 
-    def stop(result: object) -> None:
-        done.append(result)
+    def stop(*given: Any) -> Any:
+        done.append(run_task(*given))
         if len(done) == 2:
             raise KeyboardInterrupt
+        return done[-1]
 
     make(Pipeline.parse("inv"), request, MakeOptions(folder / "whole", shard_tokens=40))
-    with suppress(KeyboardInterrupt):
-        make(Pipeline.parse("inv"), request, MakeOptions(folder / "set", shard_tokens=40), Events(done=stop))
+    with suppress(KeyboardInterrupt), patch.object(engines, "run_task", stop):
+        make(Pipeline.parse("inv"), request, MakeOptions(folder / "set", shard_tokens=40))
     return folder / "set"
 
 
