@@ -102,6 +102,7 @@ def parts_of(value: str, named: Named) -> Parts:
     return value.parts if isinstance(value, FileText) else named.parts(value)
 
 
+DRAWS = ("rng", "seed")  # parameters that stand last in a spec
 _KEY = re.compile('([^,:="]*)=')
 _VALUE = re.compile('"((?:[^"]|"")*)"(?!")|[^,:"]*')
 
@@ -155,7 +156,7 @@ class Parameterised:
 
     def __str__(self) -> str:
         parts, in_place = [self.name], True
-        for field in dataclasses.fields(self):
+        for field in self.spec_fields():
             value = getattr(self, field.name)
             if value != field.default:
                 text = quote(text_of(value))
@@ -167,14 +168,23 @@ class Parameterised:
     @property
     def with_defaults(self) -> str:
         """The spec with every parameter: hop:words=4:… for hop."""
-        fields = dataclasses.fields(self)
+        fields = self.spec_fields()
         return ":".join([self.name, *(f"{key_of(f)}={quote(text_of(getattr(self, f.name)))}" for f in fields)])
+
+    @classmethod
+    @cache
+    def spec_fields(cls) -> tuple[dataclasses.Field[Any], ...]:
+        """Return the parameters in the order of a spec. Inherited ones stand before the first of `DRAWS`, or last."""
+        fields, names = dataclasses.fields(cls), cls.__annotations__
+        own = [field for field in fields if field.name in names]
+        at = next((place for place, field in enumerate(own) if field.name in DRAWS), len(own))
+        return (*own[:at], *(field for field in fields if field.name not in names), *own[at:])
 
     @classmethod
     @cache
     def declared(cls) -> Mapping[str, Declared]:
         """Return the settings that the parameters are, by the name of the field. Raise UsageError for other fields."""
-        for field in dataclasses.fields(cls):
+        for field in cls.spec_fields():
             if "positional" not in field.metadata:
                 raise UsageError(
                     f"{cls.name}: the field {field.name} is not declared as a parameter",
@@ -210,7 +220,7 @@ class Parameterised:
                 "names": list(field.metadata["names"]()) if field.metadata["names"] else [],
                 "file": None if field.metadata["file"] is None else bool(field.metadata["file"]),
             }
-            for field in dataclasses.fields(cls)
+            for field in cls.spec_fields()
         ]
 
     @classmethod
@@ -219,7 +229,7 @@ class Parameterised:
 
         Raise UsageError spec-file for any other file, and for text if nothing declares whether it names a file.
         """
-        fields, kinds = dataclasses.fields(cls), cls.declared()
+        fields, kinds = cls.spec_fields(), cls.declared()
         named = {key_of(field): field.metadata.get("file") for field in fields if kinds[field.name].is_text}
         slots = [key_of(field) for field in fields if field.metadata.get("positional")]
 
@@ -250,13 +260,13 @@ class Parameterised:
     @classmethod
     def from_values(cls, values: list[str], keyed: dict[str, str]) -> Self:
         """Return the object of a parsed spec: `name:value:key=value` -> values ["value"], keyed {"key": "value"}."""
-        names = {key_of(field): field.name for field in dataclasses.fields(cls)}
+        names = {key_of(field): field.name for field in cls.spec_fields()}
         return cls(**{names[key]: value for key, value in cls.typed_values(values, keyed).items()})
 
     @classmethod
     def typed_values(cls, values: list[str], keyed: dict[str, str]) -> dict[str, Any]:
         """Return the values of a parsed spec by parameter, in their types and ranges; no file is opened."""
-        fields = {key_of(field): field for field in dataclasses.fields(cls)}
+        fields = {key_of(field): field for field in cls.spec_fields()}
         declared = cls.declared()
         slots = [name for name, field in fields.items() if field.metadata["positional"]]
         if len(values) > len(slots):

@@ -16,7 +16,6 @@ the identity. Its class attributes decide which laws the contract tests check.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
@@ -177,7 +176,7 @@ class Transform(Parameterised):
     @property
     def takes_seed(self) -> bool:
         """Whether `--seed` sets its parameter `seed`, if the spec states none."""
-        return any(field.name == "seed" for field in dataclasses.fields(self))
+        return "seed" in self.declared()
 
     @property
     def needs_reference(self) -> bool:
@@ -228,7 +227,7 @@ class Transform(Parameterised):
         """
         relevant = ",".join(
             f"{key_of(field)}={quote(text_of(getattr(self, field.name)))}"
-            for field in dataclasses.fields(self)
+            for field in self.spec_fields()
             if field.metadata["draws"]
         )
         return Draws(f"{self.name}|{relevant}|rule={self.rule_version}|occurrence={occurrence}")

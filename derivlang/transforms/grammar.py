@@ -55,15 +55,7 @@ from derivlang.syntax.layout import Listing, Members
 from derivlang.syntax.lifting import lifted
 from derivlang.syntax.nodes import TreeBlock
 from derivlang.syntax.words import WordKinds
-from derivlang.transforms.tree_transform import (
-    Freeze,
-    Nonprojective,
-    Punct,
-    TreeTransform,
-    freeze_param,
-    nonprojective_param,
-    punct_param,
-)
+from derivlang.transforms.tree_transform import TreeTransform
 
 _HEADER = "relation\tside\tdistance"
 _REST = "*"
@@ -195,9 +187,6 @@ class WeightGrammar(TreeTransform):
     heads: Literal["content", "function"] = param(
         "content", "heads of phrases: as in the tree, or prepositions, copulas and conjunctions", draws=False
     )
-    freeze: Freeze = freeze_param()
-    punct: Punct = punct_param()
-    nonprojective: Nonprojective = nonprojective_param()
 
     def validate(self) -> None:
         """Raise UsageError for two grammars; DataError for a broken file, before any source is read."""
