@@ -101,7 +101,7 @@ class Sort(Transform):
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order by the counts of a file."""
         if self.needs_reference:
-            raise needs_lexicon([self])
+            raise needs_lexicon(self)
         return FittedSort(self, *_read(self.counts)[:2]).order(batch, draws)
 
 
