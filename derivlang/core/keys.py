@@ -192,28 +192,3 @@ def from_codepoints(points: UInt32, offsets: Ints) -> pa.Array:
         width += (points >= least).view(np.uint8)
     encoded = points.tobytes().decode("utf-32-le").encode()
     return strings_from(np.frombuffer(encoded, np.uint8), offsets_of(width)[offsets])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TypeIndex:
-    """hashes: uint64[T] of the types, ascending. places: int64[T], where in the list each of them stands."""
-
-    hashes: UInt64
-    places: Int64
-
-    @classmethod
-    def of(cls, types: pa.Array) -> TypeIndex:
-        """Return the index of distinct types, Arrow strings [T]."""
-        hashes = hash_types(types)
-        places = np.argsort(hashes)
-        return cls(hashes[places], places)
-
-    def find(self, hashes: UInt64) -> Int64:
-        """Return int64[n]: where in the list the types with these hashes, uint64[n], stand; -1 for other types.
-
-        cat the of: the, dog  ->  1, -1
-        """
-        if not len(self.hashes):
-            return np.full(len(hashes), -1)
-        at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
-        return np.where(self.hashes[at] == hashes, self.places[at], -1)
