@@ -328,8 +328,8 @@ def _coalesced(first: pa.Array, second: pa.Array) -> pa.Array:
 
 def _read_layers(columns: Mapping[str, pa.Array], schema: Schema, batch: Batch) -> dict[str, Layer]:
     """Return the layers of the schema."""
-    labels = Labels(columns, batch)
-    return {field.column: find_layer(field.kind).restore(field, labels) for field in schema.layer_fields}
+    labels = Labels(columns, batch, stored=True)
+    return {field.column: find_layer(field.kind).read(field, labels) for field in schema.layer_fields}
 
 
 def _source_sizes(stored: pa.Array, local: Int64, units: Int64) -> Int64:

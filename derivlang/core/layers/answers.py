@@ -66,18 +66,13 @@ class Answers(Layer):
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
-        """Return the answers of a column. Raises as `typed_answers`, `check_texts` and `of`."""
+        """Return the answers of a column. Raises as `typed_answers`, `of`, and `check_texts` for a labelled table."""
         column, side = typed_answers(field.column, labels), answers_side(labels.batch.sides)
-        check_texts(column, labels, side)
-        if more := _rows_with_more(labels[field.column]):
-            labels.counts[f"{field.column}-fields-dropped"] += more
+        if not labels.stored:
+            check_texts(column, labels, side)
+            if more := _rows_with_more(labels[field.column]):
+                labels.counts[f"{field.column}-fields-dropped"] += more
         return cls.of(field.column, column, labels.batch, side, labels.counts, labels.row)
-
-    @classmethod
-    def restore(cls, field: Field, labels: Labels) -> Self:
-        """Return the answers of a derived set. Raises as `typed_answers` and `of`."""
-        side = answers_side(labels.batch.sides)
-        return cls.of(field.column, typed_answers(field.column, labels), labels.batch, side, labels.counts)
 
     @classmethod
     def of(
