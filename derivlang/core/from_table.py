@@ -112,8 +112,8 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate, s
                 where=where(row, at - int(units[row])),
                 id="empty-word",
             )
-        none = np.zeros(0, np.int32)
-        gaps = Gaps(string_array(USUAL), none, none, np.zeros(0, np.int64), none)
+        usual = np.full(len(column), NOTHING, np.int32)
+        gaps = Gaps(string_array(USUAL), usual, usual, np.zeros(0, np.int64), np.zeros(0, np.int32))
         return Splits(codes, types, units, gaps), np.arange(len(column))
     name = str(side.text)
     column = conform(whole(table[name]), pa.string(), name, lambda row: where(row, None))
@@ -128,31 +128,29 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate, s
 
 
 def joined(parts: list[Splits]) -> Splits:
-    """Return the words of all parts, such as sides, as one: tables are merged, codes and offsets shifted.
-
-    types [a, b] and [b, c]   ->   [a, b, c]; the second part's codes [0, 1] are entries [2, 3] of both tables one after
-    the other, which merging makes [1, 2].
-    """
+    """Return the words of all parts, such as sides, as one: tables are merged, codes and offsets shifted."""
     if len(parts) == 1:
         return parts[0]
-    types = pa.concat_arrays([part.types for part in parts]).dictionary_encode()
-    strings = pa.concat_arrays([part.gaps.strings for part in parts]).dictionary_encode()
-    recode, regap = (to_numpy(e.indices).astype(np.int32) for e in (types, strings))
-    type_at = offsets_of(np.array([len(part.types) for part in parts]))
-    gap_at = offsets_of(np.array([len(part.gaps.strings) for part in parts]))
-    word_at = offsets_of(np.array([len(part.words) for part in parts]))
-    words, units, lead, trail, at, inner = [], [np.zeros(1, np.int64)], [], [], [], []
-    for i, part in enumerate(parts):
-        n = len(part.units) - 1
-        words.append(recode[part.words + type_at[i]])
-        units.append(part.units[1:] + word_at[i])
-        known = len(part.gaps.lead) == n
-        lead.append(regap[part.gaps.lead + gap_at[i]] if known else np.full(n, NOTHING, np.int32))
-        trail.append(regap[part.gaps.trail + gap_at[i]] if known else np.full(n, NOTHING, np.int32))
-        at.append(part.gaps.at + word_at[i])
-        inner.append(regap[part.gaps.inner + gap_at[i]])
-    gaps = Gaps(strings.dictionary, *(np.concatenate(a) for a in (lead, trail, at, inner)))
-    return Splits(np.concatenate(words), types.dictionary, np.concatenate(units), gaps)
+    gaps = [part.gaps for part in parts]
+    words, types = _merged([(part.words, part.types) for part in parts])
+    (lead, strings), (trail, _), (inner, _) = (
+        _merged([(codes, gap.strings) for codes, gap in zip(some, gaps, strict=True)])
+        for some in zip(*((gap.lead, gap.trail, gap.inner) for gap in gaps), strict=True)
+    )
+    before = offsets_of(np.array([len(part.words) for part in parts]))[:-1]
+    at = np.concatenate([gap.at + n for gap, n in zip(gaps, before, strict=True)])
+    units = offsets_of(np.concatenate([lengths_of(part.units) for part in parts]))
+    return Splits(words, types, units, Gaps(strings, lead, trail, at, inner))
+
+
+def _merged(parts: list[tuple[Int32, pa.Array]]) -> tuple[Int32, pa.Array]:
+    """Return the codes of all parts, and the strings that they index.
+
+    0 1 into [a, b] and 0 1 into [b, c]   ->   0 1 1 2 into [a, b, c]
+    """
+    some = [pa.DictionaryArray.from_arrays(to_arrow(codes), strings, safe=False) for codes, strings in parts]
+    merged = pa.concat_arrays(some)
+    return to_numpy(merged.indices), merged.dictionary
 
 
 def from_table(
