@@ -195,7 +195,7 @@ def from_table(
     )
     local = to_numpy(order_lists.flatten()).astype(np.int64)
     given = stack("source") if sides[0].column("source") in columns else None
-    sizes = _source_sizes(stored, local, units)
+    sizes, sentences = _read_sentences(stored, local, units)
     if given is None and (sizes > lengths_of(units)).any():
         raise LayerError("words were deleted, and the source is not stored", id="row-order")
     if given is not None and not np.array_equal(to_numpy(pc.list_value_length(given)), sizes):
@@ -215,7 +215,6 @@ def from_table(
         inserted if len(inserted) else None,
         np.zeros(len(inserted), np.int32) if len(inserted) else None,
     ).check()
-    sentences = _read_sentences(stored, source_units)
     layers = _read_layers(columns, schema, derived)
     derived = replace(derived, layers=layers)
     if not (order.n_deleted or stored_source or not lexicon.injective):
@@ -330,41 +329,22 @@ def _read_layers(columns: Mapping[str, pa.Array], schema: Schema, batch: Batch) 
     return {field.column: find_layer(field.kind).read(field, labels) for field in schema.layer_fields}
 
 
-def _source_sizes(stored: pa.Array, local: Int64, units: Int64) -> Int64:
-    """Return int64[U]: the number of source words of each unit, from the stored sentences, else from the order.
+def _read_sentences(stored: pa.Array, local: Int64, units: Int64) -> tuple[Int64, tuple[Int64, Int32]]:
+    """Return int64[U], how many source words a unit has, and the sentences: offsets int64[S + 1], tails int32[S].
 
-    stored: the column `sentences`, pairs of words and tail. local: the orders of all units. units: their offsets.
+    stored: the column `sentences`, pairs of words and tail; an empty list is one sentence of the words that the order
+    takes, with a tail of one word. local: the orders of all units. units: their offsets.
 
-    stored [3, 1, 2, 0], [] with orders [4, 1, 2, 0], [1, -1, 0]   ->   3 + 2 = 5 (one was deleted), 2
+    stored [3, 1, 2, 0], [] with orders [4, 1, 2, 0], [1, -1, 0]   ->   5, 2 (one was deleted); [0, 3, 5, 7], [1, 0, 1]
     """
-    kept = offsets_of(local >= 0)
-    sizes = kept[units[1:]] - kept[units[:-1]]
-    lengths = to_numpy(pc.list_value_length(stored))
-    flat = to_numpy(stored.flatten())
+    lengths, flat = to_numpy(pc.list_value_length(stored)), to_numpy(stored.flatten())
     if (lengths % 2).any() or (flat < 0).any() or (flat[1::2] > flat[0::2]).any():
         raise LayerError("sentences are not pairs of a number of words and a shorter tail", id="row-sentences")
-    sums = offsets_of(flat[0::2])
-    at = offsets_of(lengths // 2)
-    told = sums[at[1:]] - sums[at[:-1]]
-    return np.where(lengths > 0, told, sizes)
-
-
-def _read_sentences(stored: pa.Array, units: Int64) -> tuple[Int64, Int32]:
-    """Return the sentences, (offsets int64[S + 1], tails int32[S]).
-
-    stored: the column `sentences`. units: int64[U + 1], word offsets. An empty list is one sentence with a tail of one
-    word.
-
-    stored [3, 1, 2, 0], [] of units of 5 and 2 words   ->   [0, 3, 5, 7], [1, 0, 1]
-    """
-    lengths = to_numpy(pc.list_value_length(stored))
-    sizes = lengths_of(units)
-    counts = np.where(lengths > 0, lengths // 2, (sizes > 0).astype(np.int64))
-    at = offsets_of(counts)
-    words, tails = np.zeros(int(at[-1]), np.int64), np.ones(int(at[-1]), np.int32)
-    told = np.repeat(lengths > 0, counts)
-    flat = to_numpy(stored.flatten())
-    words[told], tails[told] = flat[0::2], flat[1::2]
-    alone = (lengths == 0) & (sizes > 0)
-    words[at[:-1][alone]] = sizes[alone]
-    return offsets_of(words), tails
+    told, kept = lengths > 0, offsets_of(local >= 0)
+    sums, at = offsets_of(flat[0::2]), offsets_of(lengths // 2)
+    sizes = np.where(told, sums[at[1:]] - sums[at[:-1]], kept[units[1:]] - kept[units[:-1]])
+    counts = np.where(told, lengths // 2, sizes > 0)
+    words, of_told = np.repeat(sizes, counts), np.repeat(told, counts)
+    tails = np.ones(len(words), np.int32)
+    words[of_told], tails[of_told] = flat[0::2], flat[1::2]
+    return sizes, (offsets_of(words), tails)
