@@ -85,7 +85,7 @@ class Transform(Parameterised):
 
     name: the name in a spec. family: the transform whose draws it shares, if it has none of its own. rule_version:
     raised only when an output would change. needs: layers that a batch must have. is_permutation: no word is inserted
-    or deleted. injective: the fitted map has an inverse. dial: the parameter by which `match` turns it. keyed: the
+    or deleted. dial: the parameter by which `match` turns it. keyed: the
     result is a function of the sentence. Otherwise `stream` returns draws with a generator, which runs through the
     sentences of a split, as in published programs.
     """
@@ -94,7 +94,6 @@ class Transform(Parameterised):
     rule_version: ClassVar[int] = 1
     needs: ClassVar[tuple[str, ...]] = ()
     is_permutation: ClassVar[bool] = True
-    injective: ClassVar[bool] = True
     dial: ClassVar[Dial | None] = None
     keyed: ClassVar[bool] = True
 
@@ -158,8 +157,7 @@ class Transform(Parameterised):
 
         batch: the words of the source in their own order, with the layers that the transform needs. forms: of these
         words so far; new types follow its types. before: the lexicon of the transforms before, for further words of the
-        source. Special tokens stay, whatever it returns for them. A class that overrides it declares
-        `injective = False`, and does not override `fit`.
+        source. Special tokens stay, whatever it returns for them. A class that overrides it does not override `fit`.
         """
         return forms
 
@@ -214,6 +212,11 @@ class Transform(Parameterised):
     def has_forms(self) -> bool:
         """Whether the transform changes words by their place."""
         return type(self).forms is not Transform.forms
+
+    @property
+    def injective(self) -> bool:
+        """Whether the fitted map has an inverse; a class whose map has none declares `injective = False`."""
+        return not self.has_forms
 
     @property
     def fits_order(self) -> bool:

@@ -111,7 +111,6 @@ class Agree(SuffixTransform):
     """
 
     name = "agree"
-    injective = False
     rule_version = 2
 
     arguments: str = param(
@@ -204,11 +203,6 @@ class Case(SuffixTransform):
     def has_forms(self) -> bool:
         """Whether words change."""
         return self.system != "none" and (self.suffix == "fused" or self.stem == "lemma")
-
-    @property
-    def injective(self) -> bool:  # type: ignore[override]
-        """Whether no word changes."""
-        return not self.has_forms
 
     @property
     def resources(self) -> tuple[str, ...]:
