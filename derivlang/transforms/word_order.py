@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -48,22 +48,14 @@ def from_numpy(draws: Draws, seed: int, occurrence: int) -> Draws:
     return replace(draws, generator=np.random.default_rng([seed, occurrence] if occurrence else seed))
 
 
-class Bodies(NamedTuple):
-    """The bodies of S sentences.
+def bodies_of(transform: Transform, batch: Batch, unit: Unit, final: Final) -> tuple[Int64, Int64, Int32]:
+    """Return the first word and the number of words of each body, int64[S], and of words after it, int32[S].
 
-    start, length: int64[S], first word and number of words of each. tails: int32[S], number of words after each.
+    Raise UsageError for `unit=token` on a batch of words.
     """
-
-    start: Int64
-    length: Int64
-    tails: Int32
-
-
-def bodies_of(transform: Transform, batch: Batch, unit: Unit, final: Final) -> Bodies:
-    """Return the bodies of a batch. Raise UsageError for `unit=token` on a batch of words."""
     check_unit(transform, unit, batch)
     tails = batch.tails if final == "keep" else np.zeros_like(batch.tails)
-    return Bodies(batch.sentences[:-1], lengths_of(batch.sentences) - tails, tails)
+    return batch.sentences[:-1], lengths_of(batch.sentences) - tails, tails
 
 
 @dataclass(frozen=True, kw_only=True)
