@@ -48,10 +48,10 @@ from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, TypeMap, chooses
 from derivlang.core.plugins import is_own, plug_in_errors
 from derivlang.core.spec import read_spec
-from derivlang.transforms.base import FittedOrder, PlugInMap, Transform, steps_of
+from derivlang.transforms.base import PlugInMap, Transform, steps_of
 
 _MAP = "TypeMap", "apply", "injective", "invert", "state"
-_ORDER = "FittedOrder", "order", "state"
+_ORDER = "fitted order", "order", "state"
 _TITLE = "# derivlang lexicon: "
 # A word of a row is followed by a tab, so that no row is taken for a title.
 _SECTIONS = re.compile(r"^(?=# derivlang lexicon: [^\t\n]*$)", re.MULTILINE)
@@ -89,7 +89,7 @@ class Chain:
         steps: list[Any] = []
         orders = {}
         for place, (transform, draws) in enumerate(streams(self.transforms)):
-            if not (transform.has_lexicon or transform.fits_order):
+            if not (transform.has_lexicon or transform.saves):
                 continue
             if place in states:
                 step = _load(transform, states[place], draws, where)
@@ -203,13 +203,12 @@ def _fitted(transform: Transform, types: pa.Array, counts: Int64, draws: Draws) 
             fix="define one of them; two transforms in a row do both",
             id="plug-in",
         )
-    fit = transform.fit_order if transform.fits_order else transform.fit
-    with plug_in_errors("transform", transform, fit):
-        step = fit(types, counts, draws)
+    with plug_in_errors("transform", transform, transform.fit):
+        step = transform.fit(types, counts, draws)
     kind, *parts = _ORDER if transform.fits_order else _MAP
     if lacks := [name for name in parts if not hasattr(step, name)]:
         raise UsageError(
-            f"`{fit.__name__}` of the transform {transform.name} returned {type(step).__name__}, "
+            f"`fit` of the transform {transform.name} returned {type(step).__name__}, "
             f"not a {kind}: it has no {', '.join(lacks)}",
             fix="return an object with its methods (derivlang/core/lexicon.py has some)",
             id="plug-in",
@@ -217,11 +216,11 @@ def _fitted(transform: Transform, types: pa.Array, counts: Int64, draws: Draws) 
     return step
 
 
-def _load(transform: Transform, state: str, draws: Draws, where: str) -> TypeMap | FittedOrder:
+def _load(transform: Transform, state: str, draws: Draws, where: str) -> Any:
     """Return the map or order of a saved state. DataError, with the file's name, if the state is damaged."""
     with parse_errors(where, "lexicon", id="lexicon", fix="restore the file, or make it again"):
         try:
-            return transform.load_order(state, draws) if transform.fits_order else transform.load(state, draws)
+            return transform.load(state, draws)
         except DataError as error:
             raise ValueError(error.what) from error
 

@@ -48,6 +48,7 @@ class Sort(Transform):
     """Sort: the words of a sentence by frequency, the most frequent first."""
 
     name = "sort"
+    fits_order = True
 
     counts: str = param(
         FREQ,
@@ -86,12 +87,12 @@ class Sort(Transform):
         """The fingerprint of the counts of a file."""
         return () if self.needs_reference else (f"word counts {_read(self.counts)[2]}",)
 
-    def fit_order(self, types: pa.Array, counts: Int64, draws: Draws) -> FittedSort:
+    def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> FittedSort:
         """Return the order by the counts of a vocabulary."""
         by = np.lexsort((hash_types(types), -counts))  # so lexicon.tsv does not depend on the order of the types
         return FittedSort(self, types.take(to_arrow(by)), counts[by])
 
-    def load_order(self, state: str, draws: Draws) -> FittedSort:
+    def load(self, state: str, draws: Draws) -> FittedSort:
         """Return the order by saved counts. Raise ValueError or DataError if they are damaged."""
         if not state.endswith("\n"):
             raise ValueError("its last row is cut off")
