@@ -45,18 +45,6 @@ FilePolicy: TypeAlias = Callable[[str, "Named"], str]
 Parts: TypeAlias = Sequence[tuple[str, str]]
 
 
-def _no_names() -> tuple[str, ...]:
-    return ()
-
-
-def _one_part(value: str) -> Parts:
-    return ((value, ""),)
-
-
-def _itself(path: str) -> tuple[str, ...]:
-    return (path,)
-
-
 @dataclass(frozen=True, slots=True)
 class Named:
     """What a text parameter may name.
@@ -65,9 +53,9 @@ class Named:
     fr@N~my.tsv@V into (fr, @N~) and (my.tsv, @V). paths: the files that a path stands for, which may be missing.
     """
 
-    names: Callable[[], Iterable[str]] = _no_names
-    parts: Callable[[str], Parts] = _one_part
-    paths: Callable[[str], Iterable[str]] = _itself
+    names: Callable[[], Iterable[str]] = tuple
+    parts: Callable[[str], Parts] = lambda value: ((value, ""),)
+    paths: Callable[[str], Iterable[str]] = lambda path: (path,)
 
 
 class FileText(str):
@@ -103,6 +91,7 @@ def parts_of(value: str, named: Named) -> Parts:
 
 
 DRAWS = ("rng", "seed")  # parameters that stand last in a spec
+_MARKS = frozenset(',:="')
 _KEY = re.compile('([^,:="]*)=')
 _VALUE = re.compile('"((?:[^"]|"")*)"(?!")|[^,:"]*')
 
@@ -363,7 +352,7 @@ def _split(spec: str, where: str, example: str) -> list[list[tuple[str | None, s
 
 def quote(value: str) -> str:
     """Return a value as written in a spec: if necessary in double quotes, with inner ones doubled."""
-    if value and not any(c in value for c in ',:="') and value == value.strip():
+    if value and _MARKS.isdisjoint(value) and value == value.strip():
         return value
     return '"' + value.replace('"', '""') + '"'
 

@@ -155,11 +155,11 @@ class Chain:
 
     def _held(self, saved: str | None) -> list[int]:
         """Return the places of the transforms whose sections are in a saved lexicon."""
-        return list(self._titles())[: len(sections(saved))]
+        return list(self._titles())[: len(sections(saved))] if saved else []
 
     def _states(self, saved: str | None, where: str) -> dict[int, str]:
         """Return the states of a saved lexicon by place. Raise UsageError if it is another pipeline's."""
-        titled, titles = sections(saved), self._titles()
+        titled, titles = sections(saved), {} if saved is None else self._titles()
         if saved is not None and (not titled or [title for title, _ in titled] != list(titles.values())[: len(titled)]):
             raise self._other_lexicon(saved, where)
         return dict(zip(titles, (state for _, state in titled), strict=False))

@@ -112,11 +112,6 @@ class WeightTable:
         )
 
 
-def is_punct(relation: str) -> bool:
-    """Return whether a relation may lack weights: marks then stay on their side, next to their head."""
-    return relation.partition(":")[0] == _PUNCT
-
-
 def read_table(path: Path) -> WeightTable:
     """Return the table of a file.
 
@@ -232,9 +227,9 @@ def _weighted(members: Members, table: WeightTable, block: TreeBlock) -> Listing
     slot = slot_of[relation]
     slot[listing.itself] = middle + 1
     for code in np.unique(relation[(slot < 0) & (members.head >= 0)]).tolist():
-        if not is_punct(seen.relations[code]):
+        if seen.relations[code].partition(":")[0] != _PUNCT:
             raise table.missing(seen.relations[code])
-    # A mark without weights stays next to its head: the middle slots are a mark, the head, a mark.
+    # A mark without weights stays on its side, next to its head: the middle slots are a mark, the head, a mark.
     slot = np.where(slot < 0, np.where(members.before, middle, middle + N_MIDDLE - 1), slot)
     return members.arranged(slot)
 

@@ -93,7 +93,7 @@ class Answers(Layer):
             "in New York ." with an answer "ew Yor" at 4  ->  words 1 and 2: start 1, end 3
         """
         texts, begins = column.flatten()
-        told = ~_is_blank(texts.flatten())
+        told = to_numpy(pc.not_equal(pc.utf8_trim_whitespace(texts.flatten()), scalar("")))  # others are blank
         # Answers 0, 1, 2 of rows at offsets [0, 2, 3], of which 1 is blank: sums [0, 1, 1, 2], new offsets [0, 1, 2].
         offsets = offsets_of(told)[offsets_of(_lengths(begins))]
         begin = to_numpy(begins.flatten()).astype(np.int64)[told]
@@ -222,11 +222,6 @@ def check_texts(column: pa.Array, labels: Labels, side: int) -> None:
                 fix="count answer_start in code points from 0, or leave out the question",
                 id="answer-offset",
             )
-
-
-def _is_blank(texts: pa.Array) -> Bool:
-    """Return bool[A]: the texts that are empty or white space."""
-    return to_numpy(pc.equal(pc.utf8_trim_whitespace(texts), scalar("")))
 
 
 def _rows_with_more(column: pa.Array) -> int:

@@ -46,8 +46,6 @@ class Words(Layer):
     @classmethod
     def of(cls, name: str, flat: pa.Array, filler: str | None = None, *, lexical: bool = False) -> Self:
         """Return the layer of one value for each word, Arrow [N]."""
-        if isinstance(flat, pa.ChunkedArray):
-            flat = flat.combine_chunks()
         encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode(null_encoding="encode")
         codes = to_numpy(encoded.indices).astype(np.int32)
         return cls(name, codes, encoded.dictionary, filler, lexical=lexical)
@@ -84,7 +82,8 @@ class Words(Layer):
             filler_code = pc.index(values, scalar(filler)).as_py() if filler is not None else -1
             if filler_code < 0:
                 filler_code = len(values)
-                values = pa.concat_arrays([values, _one(filler, values.type)])
+                new = pa.nulls(1, values.type) if filler is None else string_array([filler]).cast(values.type)
+                values = pa.concat_arrays([values, new])
             codes = np.where(index < 0, np.int32(filler_code), codes)
         return replace(self, codes=codes, values=values)
 
@@ -99,11 +98,6 @@ class Words(Layer):
         else:
             values = self.values.take(to_arrow(self.codes))
         return side_columns(self.name, batch, values)
-
-
-def _one(value: str | None, kind: pa.DataType) -> pa.Array:
-    """Return an Arrow array [1] of a string or null."""
-    return pa.nulls(1, kind) if value is None else string_array([value]).cast(kind)
 
 
 def numbers_of(words: Words, number: Callable[[str], int]) -> Int64:
