@@ -304,24 +304,6 @@ def read_spec(spec: str, where: str = "--t", example: str = "trans,inv") -> list
                 fix="write the spec in UTF-8; rename files whose names are not UTF-8",
                 id="bad-spec",
             )
-    out = []
-    for (_, name), *rest in _split(spec, where, example):
-        values, keyed = [], {}
-        for key, value in rest:
-            if key is None:
-                values.append(value)
-            elif key in keyed:
-                raise UsageError(f"{name}: {key} is given twice", where=where, id="bad-spec")
-            else:
-                keyed[key] = value
-        out.append((name, values, keyed))
-    return out
-
-
-def _split(spec: str, where: str, example: str) -> list[list[tuple[str | None, str]]]:
-    """Return a spec as lists of (key or None, value), one list a part, the name first."""
-    out: list[list[tuple[str | None, str]]] = [[]]
-    at = 0
 
     def fail(what: str) -> UsageError:
         return UsageError(
@@ -331,9 +313,11 @@ def _split(spec: str, where: str, example: str) -> list[list[tuple[str | None, s
             id="bad-spec",
         )
 
-    while True:
-        named = _KEY.match(spec, at) if out[-1] else None
-        found = _VALUE.match(spec, named.end() if named else at)
+    out: list[tuple[str, list[str], dict[str, str]]] = []
+    at, is_name = 0, True
+    while at <= len(spec):
+        key = None if is_name else _KEY.match(spec, at)
+        found = _VALUE.match(spec, key.end() if key else at)
         assert found is not None  # it may be empty
         quoted, at = found[1] is not None, found.end()
         if spec[at : at + 1] not in ("", ",", ":"):
@@ -342,12 +326,18 @@ def _split(spec: str, where: str, example: str) -> list[list[tuple[str | None, s
         value = found[1].replace('""', '"') if quoted else found[0].strip()
         if not value and not quoted:
             raise fail("an empty part")
-        out[-1].append((named[1].strip() if named else None, value))
-        if at == len(spec):
-            return out
-        if spec[at] == ",":
-            out.append([])
+        if is_name:
+            out.append((value, [], {}))
+        elif key is None:
+            out[-1][1].append(value)
+        else:
+            name, _, keyed = out[-1]
+            if key[1].strip() in keyed:
+                raise UsageError(f"{name}: {key[1].strip()} is given twice", where=where, id="bad-spec")
+            keyed[key[1].strip()] = value
+        is_name = spec[at : at + 1] == ","
         at += 1
+    return out
 
 
 def quote(value: str) -> str:
