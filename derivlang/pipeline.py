@@ -17,9 +17,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-import pyarrow as pa
-
-from derivlang.core.arrays import Int32, Int64
+from derivlang.core.arrays import Int32
 from derivlang.core.batch import Batch, groups, join_sentences, realign, reordered, settle_groups, split_sentences
 from derivlang.core.errors import DerivlangError, UsageError, parse_errors
 from derivlang.core.keys import Draws
@@ -33,9 +31,8 @@ from derivlang.core.takes import Rule
 from derivlang.formats.spec_paths import named_files
 from derivlang.parsing.base import Parser, with_parses
 from derivlang.syntax.parts import contract
-from derivlang.transforms import fitting
 from derivlang.transforms.base import Transform, check_layers, check_order
-from derivlang.transforms.fitting import streams, write_lexicon
+from derivlang.transforms.fitting import Chain, part_hash, streams
 from derivlang.transforms.forms import LEMMAS, choose_images
 from derivlang.transforms.registry import TRANSFORMS, find_transform
 
@@ -52,14 +49,13 @@ class Derivation:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Pipeline:
+class Pipeline(Chain):
     """A chain of transforms. `str` gives its spec, `repr` a tree with the first digits of each part's hash.
 
     >>> str(Pipeline.parse("trans").then(Pipeline.parse("inv:final=keep")))
     'trans,inv'
     """
 
-    transforms: tuple[Transform, ...]
     _begun: tuple[Draws, ...] | None = field(default=None, compare=False)  # of each transform, with live generators
 
     def __post_init__(self) -> None:
@@ -133,7 +129,7 @@ class Pipeline:
         └── inv    e4f1a02
         """
         width = max((len(str(transform)) for transform in self.transforms), default=0)
-        lines = [f"{t!s:<{width}}  {_digits(partial(fitting.part_hash, t))}" for t in self.transforms]
+        lines = [f"{t!s:<{width}}  {_digits(partial(part_hash, t))}" for t in self.transforms]
         branches = ["├── "] * (len(lines) - 1) + ["└── "] * bool(lines)
         tree = [branch + line for branch, line in zip(branches, lines, strict=True)]
         return "\n".join([f"Pipeline {_digits(self.fingerprint)}", *tree])
@@ -234,41 +230,6 @@ class Pipeline:
             return list(zip(self.transforms, self._begun, strict=True))
         self.check_keyed()
         return streams(self.transforms)
-
-    def fingerprint(self, lexicon: str | None = None) -> str:
-        """Return 16 hex digits that change with anything the output depends on (`transforms/fitting.py`).
-
-        lexicon: the text of lexicon.tsv.
-        """
-        return fitting.fingerprint(self.transforms, lexicon)
-
-    def fit(
-        self,
-        types: pa.Array | None = None,
-        counts: Int64 | None = None,
-        *,
-        saved: str | None = None,
-        where: str = "--lexicon",
-    ) -> Lexicon:
-        """Return the lexicon. The parts in `saved` are loaded, the others fitted on a reference vocabulary.
-
-        types, counts: the reference vocabulary, Arrow strings [T] and int64[T]. saved: the text of a lexicon.tsv.
-        where: its name in errors. Raise UsageError if a part needs a reference and there is none, or if `saved` belongs
-        to another pipeline.
-        """
-        return fitting.fit(self.transforms, types, counts, saved=saved, where=where)
-
-    def needs_counts(self, saved: str | None = None) -> bool:
-        """Return whether a reference vocabulary must be counted, beyond what a saved lexicon holds."""
-        return fitting.needs_counts(self.transforms, saved)
-
-    def save(self, lexicon: Lexicon) -> str | None:
-        """Return the text of lexicon.tsv, or None if nothing was fitted."""
-        return write_lexicon(self.transforms, lexicon)
-
-    def warnings(self, lexicon: Lexicon, types: pa.Array, counts: Int64) -> list[str]:
-        """Return what a user should know about the lexicon on a vocabulary (Arrow strings [T], int64[T] counts)."""
-        return fitting.warnings(self.transforms, lexicon, types, counts)
 
     def order(self, batch: Batch, policies: Policies | None = None, lexicon: Lexicon | None = None) -> Order:
         """Return the order of a batch whose sentences are split. Groups under `atomic` count as one word.

@@ -559,7 +559,7 @@ class Saving(Transform):
 
 
 def test_an_order_that_cannot_be_fitted() -> None:
-    with pytest.raises(UsageError, match=r"saving saves what it was fitted with, but has no `fit_order` \[plug-in\]"):
+    with pytest.raises(UsageError, match=r"saving saves what it was fitted with, but has no `fit` \[plug-in\]"):
         Pipeline((Saving(),)).fit()
 
 

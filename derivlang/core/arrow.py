@@ -84,6 +84,14 @@ def array_of(values: Sequence[Any]) -> pa.Array:
     return pa.array(values)
 
 
+def places_of(types: pa.Array, known: pa.Array) -> Ints:
+    """Return int32[n]: where each of some strings stands in a list of different ones, -1 for another string.
+
+    cat the of, in a list of the and dog   ->   -1, 0, -1
+    """
+    return to_numpy(filled(pc.index_in(types, value_set=known.cast(types.type)), -1))
+
+
 def is_string(kind: pa.DataType) -> bool:
     """Return whether a type is one of strings, of either offset width."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

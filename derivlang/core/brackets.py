@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, offsets_of, stretches
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, offsets_of
 from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy
 from derivlang.core.keys import string_buffers, strings_from
 
@@ -105,42 +105,6 @@ def read_brackets(letters: UInt8, offsets: Ints) -> tuple[Constituents, Leaves] 
     """Return the constituents and words of R texts, or the first fault. Brackets without a label or words are left out.
 
     letters: uint8[B], the texts in UTF-8. offsets: int64[R + 1], their bytes.
-    """
-    found: list[Constituents] = []
-    leaves: list[Leaves] = []
-    # Each stretch is small enough for the cache, which is 1.5 times as fast as all at once.
-    for first, last in stretches(offsets) or [(0, 0)]:
-        begin, end = int(offsets[first]), int(offsets[last])
-        read = _read_stretch(letters[begin:end], offsets[first : last + 1] - begin)
-        if isinstance(read, BracketFault):
-            return BracketFault(read.row + first, read.byte + begin, read.what)
-        found.append(read[0])
-        leaves.append(read[1])
-    return _joined(found, leaves)
-
-
-def _joined(found: list[Constituents], leaves: list[Leaves]) -> tuple[Constituents, Leaves]:
-    """Return the constituents and words of all texts. found, leaves: of one stretch after the other."""
-    words = offsets_of(np.array([one.offsets[-1] for one in leaves]))[:-1].tolist()
-    before = offsets_of(np.array(list(map(len, found))))[:-1].tolist()
-    parts = offsets_of(np.array([len(one.parts) for one in leaves]))[:-1].tolist()
-    labels = pa.concat_arrays([pa.DictionaryArray.from_arrays(to_arrow(one.label), one.names) for one in found])
-    constituents = Constituents(
-        to_numpy(labels.indices),
-        labels.dictionary,
-        np.concatenate([one.start + n for one, n in zip(found, words, strict=True)]),
-        np.concatenate([one.end + n for one, n in zip(found, words, strict=True)]),
-        np.concatenate([np.where(one.parent < 0, -1, one.parent + k) for one, k in zip(found, before, strict=True)]),
-    )
-    return constituents, Leaves(
-        np.concatenate([[0], *(one.offsets[1:] + n for one, n in zip(leaves, words, strict=True))]),
-        pa.concat_arrays([one.parts for one in leaves]),
-        np.concatenate([one.at + n for one, n in zip(leaves, parts, strict=True)]),
-    )
-
-
-def _read_stretch(letters: UInt8, offsets: Ints) -> tuple[Constituents, Leaves] | BracketFault:
-    """Return what `read_brackets` does of a few texts.
 
     The events of a text are brackets and the beginnings of labels and words. At each depth, brackets open and close in
     turn, so sorting them by depth brings the two of a pair together:

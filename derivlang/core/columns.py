@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import offsets_of
-from derivlang.core.arrow import list_array, scalar, to_numpy
+from derivlang.core.arrow import list_array, scalar, to_numpy, whole
 from derivlang.core.errors import DataError, LayerError
 
 _STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -57,7 +57,7 @@ def conform(
     try:
         return _conformed(column, declared, name)
     except _Misfit as misfit:
-        at = where(_first_misfit(column, declared, name)) if where else None
+        at = where(_first_wrong(column, lambda one: _conformed(one, declared, name))) if where else None
         raise LayerError(str(misfit), where=at, fix=fix, id=id) from None
 
 
@@ -137,12 +137,12 @@ def _first_value(column: pa.Array) -> int:
     return max(0, int(pc.index(column.is_valid(), True).as_py()))
 
 
-def _first_misfit(column: pa.Array, declared: pa.DataType, name: str) -> int:
-    """Return the first row with a value that does not have the declared type."""
-    for row in range(_first_value(column), len(column)):
+def _first_wrong(column: pa.Array | pa.ChunkedArray, convert: Callable[[pa.Array], object]) -> int:
+    """Return the first row whose value does not have the type to which a function converts arrays; 0 if all have."""
+    for row in range(len(column)):
         try:
-            _conformed(column[row : row + 1], declared, name)
-        except _Misfit:
+            convert(whole(column[row : row + 1]))
+        except (_Misfit, *_NO_CAST):
             if column[row].is_valid:
                 return row
     return 0
@@ -280,17 +280,8 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, where: Callable[[int], str])
     if fits(column.type, field.type):
         with suppress(*_NO_CAST):
             return pa.chunked_array([_as(chunk, field.type) for chunk in column.chunks], field.type)
-    rows = (column[row : row + 1].combine_chunks() for row in range(len(column)))
-    row = next((row for row, value in enumerate(rows) if not _casts(value, field.type)), 0)
+    row = _first_wrong(column, lambda one: _as(one, field.type))
     raise types_differ(field.name, column.type, field.type, where(row), place_of(field))
-
-
-def _casts(column: pa.Array, kind: pa.DataType) -> bool:
-    try:
-        _as(column, kind)
-    except _NO_CAST:
-        return False
-    return True
 
 
 def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:

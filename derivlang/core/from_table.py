@@ -112,8 +112,8 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate, s
                 where=where(row, at - int(units[row])),
                 id="empty-word",
             )
-        none = np.zeros(0, np.int32)
-        gaps = Gaps(string_array(USUAL), none, none, np.zeros(0, np.int64), none)
+        usual = np.full(len(column), NOTHING, np.int32)
+        gaps = Gaps(string_array(USUAL), usual, usual, np.zeros(0, np.int64), np.zeros(0, np.int32))
         return Splits(codes, types, units, gaps), np.arange(len(column))
     name = str(side.text)
     column = conform(whole(table[name]), pa.string(), name, lambda row: where(row, None))
@@ -128,31 +128,29 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate, s
 
 
 def joined(parts: list[Splits]) -> Splits:
-    """Return the words of all parts, such as sides, as one: tables are merged, codes and offsets shifted.
-
-    types [a, b] and [b, c]   ->   [a, b, c]; the second part's codes [0, 1] are entries [2, 3] of both tables one after
-    the other, which merging makes [1, 2].
-    """
+    """Return the words of all parts, such as sides, as one: tables are merged, codes and offsets shifted."""
     if len(parts) == 1:
         return parts[0]
-    types = pa.concat_arrays([part.types for part in parts]).dictionary_encode()
-    strings = pa.concat_arrays([part.gaps.strings for part in parts]).dictionary_encode()
-    recode, regap = (to_numpy(e.indices).astype(np.int32) for e in (types, strings))
-    type_at = offsets_of(np.array([len(part.types) for part in parts]))
-    gap_at = offsets_of(np.array([len(part.gaps.strings) for part in parts]))
-    word_at = offsets_of(np.array([len(part.words) for part in parts]))
-    words, units, lead, trail, at, inner = [], [np.zeros(1, np.int64)], [], [], [], []
-    for i, part in enumerate(parts):
-        n = len(part.units) - 1
-        words.append(recode[part.words + type_at[i]])
-        units.append(part.units[1:] + word_at[i])
-        known = len(part.gaps.lead) == n
-        lead.append(regap[part.gaps.lead + gap_at[i]] if known else np.full(n, NOTHING, np.int32))
-        trail.append(regap[part.gaps.trail + gap_at[i]] if known else np.full(n, NOTHING, np.int32))
-        at.append(part.gaps.at + word_at[i])
-        inner.append(regap[part.gaps.inner + gap_at[i]])
-    gaps = Gaps(strings.dictionary, *(np.concatenate(a) for a in (lead, trail, at, inner)))
-    return Splits(np.concatenate(words), types.dictionary, np.concatenate(units), gaps)
+    gaps = [part.gaps for part in parts]
+    words, types = _merged([(part.words, part.types) for part in parts])
+    (lead, strings), (trail, _), (inner, _) = (
+        _merged([(codes, gap.strings) for codes, gap in zip(some, gaps, strict=True)])
+        for some in zip(*((gap.lead, gap.trail, gap.inner) for gap in gaps), strict=True)
+    )
+    before = offsets_of(np.array([len(part.words) for part in parts]))[:-1]
+    at = np.concatenate([gap.at + n for gap, n in zip(gaps, before, strict=True)])
+    units = offsets_of(np.concatenate([lengths_of(part.units) for part in parts]))
+    return Splits(words, types, units, Gaps(strings, lead, trail, at, inner))
+
+
+def _merged(parts: list[tuple[Int32, pa.Array]]) -> tuple[Int32, pa.Array]:
+    """Return the codes of all parts, and the strings that they index.
+
+    0 1 into [a, b] and 0 1 into [b, c]   ->   0 1 1 2 into [a, b, c]
+    """
+    some = [pa.DictionaryArray.from_arrays(to_arrow(codes), strings, safe=False) for codes, strings in parts]
+    merged = pa.concat_arrays(some)
+    return to_numpy(merged.indices), merged.dictionary
 
 
 def from_table(
@@ -197,7 +195,7 @@ def from_table(
     )
     local = to_numpy(order_lists.flatten()).astype(np.int64)
     given = stack("source") if sides[0].column("source") in columns else None
-    sizes = _source_sizes(stored, local, units)
+    sizes, sentences = _read_sentences(stored, local, units)
     if given is None and (sizes > lengths_of(units)).any():
         raise LayerError("words were deleted, and the source is not stored", id="row-order")
     if given is not None and not np.array_equal(to_numpy(pc.list_value_length(given)), sizes):
@@ -217,7 +215,6 @@ def from_table(
         inserted if len(inserted) else None,
         np.zeros(len(inserted), np.int32) if len(inserted) else None,
     ).check()
-    sentences = _read_sentences(stored, source_units)
     layers = _read_layers(columns, schema, derived)
     derived = replace(derived, layers=layers)
     if not (order.n_deleted or stored_source or not lexicon.injective):
@@ -328,45 +325,26 @@ def _coalesced(first: pa.Array, second: pa.Array) -> pa.Array:
 
 def _read_layers(columns: Mapping[str, pa.Array], schema: Schema, batch: Batch) -> dict[str, Layer]:
     """Return the layers of the schema."""
-    labels = Labels(columns, batch)
-    return {field.column: find_layer(field.kind).restore(field, labels) for field in schema.layer_fields}
+    labels = Labels(columns, batch, stored=True)
+    return {field.column: find_layer(field.kind).read(field, labels) for field in schema.layer_fields}
 
 
-def _source_sizes(stored: pa.Array, local: Int64, units: Int64) -> Int64:
-    """Return int64[U]: the number of source words of each unit, from the stored sentences, else from the order.
+def _read_sentences(stored: pa.Array, local: Int64, units: Int64) -> tuple[Int64, tuple[Int64, Int32]]:
+    """Return int64[U], how many source words a unit has, and the sentences: offsets int64[S + 1], tails int32[S].
 
-    stored: the column `sentences`, pairs of words and tail. local: the orders of all units. units: their offsets.
+    stored: the column `sentences`, pairs of words and tail; an empty list is one sentence of the words that the order
+    takes, with a tail of one word. local: the orders of all units. units: their offsets.
 
-    stored [3, 1, 2, 0], [] with orders [4, 1, 2, 0], [1, -1, 0]   ->   3 + 2 = 5 (one was deleted), 2
+    stored [3, 1, 2, 0], [] with orders [4, 1, 2, 0], [1, -1, 0]   ->   5, 2 (one was deleted); [0, 3, 5, 7], [1, 0, 1]
     """
-    kept = offsets_of(local >= 0)
-    sizes = kept[units[1:]] - kept[units[:-1]]
-    lengths = to_numpy(pc.list_value_length(stored))
-    flat = to_numpy(stored.flatten())
+    lengths, flat = to_numpy(pc.list_value_length(stored)), to_numpy(stored.flatten())
     if (lengths % 2).any() or (flat < 0).any() or (flat[1::2] > flat[0::2]).any():
         raise LayerError("sentences are not pairs of a number of words and a shorter tail", id="row-sentences")
-    sums = offsets_of(flat[0::2])
-    at = offsets_of(lengths // 2)
-    told = sums[at[1:]] - sums[at[:-1]]
-    return np.where(lengths > 0, told, sizes)
-
-
-def _read_sentences(stored: pa.Array, units: Int64) -> tuple[Int64, Int32]:
-    """Return the sentences, (offsets int64[S + 1], tails int32[S]).
-
-    stored: the column `sentences`. units: int64[U + 1], word offsets. An empty list is one sentence with a tail of one
-    word.
-
-    stored [3, 1, 2, 0], [] of units of 5 and 2 words   ->   [0, 3, 5, 7], [1, 0, 1]
-    """
-    lengths = to_numpy(pc.list_value_length(stored))
-    sizes = lengths_of(units)
-    counts = np.where(lengths > 0, lengths // 2, (sizes > 0).astype(np.int64))
-    at = offsets_of(counts)
-    words, tails = np.zeros(int(at[-1]), np.int64), np.ones(int(at[-1]), np.int32)
-    told = np.repeat(lengths > 0, counts)
-    flat = to_numpy(stored.flatten())
-    words[told], tails[told] = flat[0::2], flat[1::2]
-    alone = (lengths == 0) & (sizes > 0)
-    words[at[:-1][alone]] = sizes[alone]
-    return offsets_of(words), tails
+    told, kept = lengths > 0, offsets_of(local >= 0)
+    sums, at = offsets_of(flat[0::2]), offsets_of(lengths // 2)
+    sizes = np.where(told, sums[at[1:]] - sums[at[:-1]], kept[units[1:]] - kept[units[:-1]])
+    counts = np.where(told, lengths // 2, sizes > 0)
+    words, of_told = np.repeat(sizes, counts), np.repeat(told, counts)
+    tails = np.ones(len(words), np.int32)
+    words[of_told], tails[of_told] = flat[0::2], flat[1::2]
+    return sizes, (offsets_of(words), tails)

@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import (
     Float64,
-    Int32,
     Int64,
     Ints,
     UInt8,
@@ -93,18 +92,16 @@ def hash_types(types: pa.Array) -> UInt64:
     return hash_bytes(np.concatenate([data, np.zeros(8, np.uint8)]), offsets[:-1], lengths_of(offsets))
 
 
-def sequence_keys(word_hashes: UInt64, offsets: Ints, places: Int32 | None = None) -> UInt64:
+def sequence_keys(word_hashes: UInt64, offsets: Ints) -> UInt64:
     """Return uint64[S]: the key of each word sequence. word_hashes: uint64[N]; offsets: [S + 1], empty ones allowed.
 
-    places: `positions(offsets)`, if they are known.
     A sequence's sum is the difference of two running sums. They wrap around at 2^64, and so does the difference.
     """
     lengths = lengths_of(offsets)
     longest = int(lengths.max(initial=0))
     odd = mix(np.arange(1, longest + 1, dtype=np.uint64) * GOLDEN) | np.uint64(1)
-    here = positions(offsets) if places is None else places
     running = np.zeros(len(word_hashes) + 1, np.uint64)
-    np.cumsum(word_hashes * odd.take(here, mode="clip"), out=running[1:])
+    np.cumsum(word_hashes * odd.take(positions(offsets), mode="clip"), out=running[1:])
     sums = running[offsets[1:]] - running[offsets[:-1]]
     return mix(sums + lengths.astype(np.uint64) * GOLDEN)
 
@@ -192,28 +189,3 @@ def from_codepoints(points: UInt32, offsets: Ints) -> pa.Array:
         width += (points >= least).view(np.uint8)
     encoded = points.tobytes().decode("utf-32-le").encode()
     return strings_from(np.frombuffer(encoded, np.uint8), offsets_of(width)[offsets])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TypeIndex:
-    """hashes: uint64[T] of the types, ascending. places: int64[T], where in the list each of them stands."""
-
-    hashes: UInt64
-    places: Int64
-
-    @classmethod
-    def of(cls, types: pa.Array) -> TypeIndex:
-        """Return the index of distinct types, Arrow strings [T]."""
-        hashes = hash_types(types)
-        places = np.argsort(hashes)
-        return cls(hashes[places], places)
-
-    def find(self, hashes: UInt64) -> Int64:
-        """Return int64[n]: where in the list the types with these hashes, uint64[n], stand; -1 for other types.
-
-        cat the of: the, dog  ->  1, -1
-        """
-        if not len(self.hashes):
-            return np.full(len(hashes), -1)
-        at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
-        return np.where(self.hashes[at] == hashes, self.places[at], -1)

@@ -112,7 +112,7 @@ class ByPlace:
 class Lexicon:
     """A chain of type maps, applied one after the other, with the fitted orders of the same pipeline.
 
-    orders: by the place of their transforms in the pipeline (`transforms.base.FittedOrder`). They change no words.
+    orders: by the place of their transforms in the pipeline (`Transform.fits_order`). They change no words.
     """
 
     steps: tuple[TypeMap, ...] = ()

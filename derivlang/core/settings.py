@@ -266,7 +266,9 @@ def declared(kind: type) -> Mapping[str, Declared]:
             continue
         facts = rest[0].metadata["setting"] | ({"needs": needs[field.name]} if field.name in needs else {})
         option = facts.pop("option")
-        hint, optional = _without_none(hint)
+        optional = types.NoneType in get_args(hint)
+        if get_origin(hint) in (types.UnionType, Union):  # the second: of a Literal
+            hint = get_args(hint)[0]
         choices = get_args(hint) if get_origin(hint) is Literal else ()
         plain = str if choices else get_origin(hint) or hint
         plain = tuple if plain is Sequence else plain
@@ -373,10 +375,3 @@ def _several(value: Any) -> tuple[Any, ...]:
 
 def _table(values: Mapping[str, Any]) -> str:
     return " ".join(f"{key}:{shlex.quote(text_of(value))}" for key, value in values.items())
-
-
-def _without_none(hint: Any) -> tuple[Any, bool]:
-    """Return (the type without `| None`, whether it had `| None`)."""
-    if get_origin(hint) not in (types.UnionType, Union):  # the second: of a Literal
-        return hint, False
-    return get_args(hint)[0], types.NoneType in get_args(hint)

@@ -45,18 +45,6 @@ FilePolicy: TypeAlias = Callable[[str, "Named"], str]
 Parts: TypeAlias = Sequence[tuple[str, str]]
 
 
-def _no_names() -> tuple[str, ...]:
-    return ()
-
-
-def _one_part(value: str) -> Parts:
-    return ((value, ""),)
-
-
-def _itself(path: str) -> tuple[str, ...]:
-    return (path,)
-
-
 @dataclass(frozen=True, slots=True)
 class Named:
     """What a text parameter may name.
@@ -65,9 +53,9 @@ class Named:
     fr@N~my.tsv@V into (fr, @N~) and (my.tsv, @V). paths: the files that a path stands for, which may be missing.
     """
 
-    names: Callable[[], Iterable[str]] = _no_names
-    parts: Callable[[str], Parts] = _one_part
-    paths: Callable[[str], Iterable[str]] = _itself
+    names: Callable[[], Iterable[str]] = tuple
+    parts: Callable[[str], Parts] = lambda value: ((value, ""),)
+    paths: Callable[[str], Iterable[str]] = lambda path: (path,)
 
 
 class FileText(str):
@@ -102,6 +90,8 @@ def parts_of(value: str, named: Named) -> Parts:
     return value.parts if isinstance(value, FileText) else named.parts(value)
 
 
+DRAWS = ("rng", "seed")  # parameters that stand last in a spec
+_MARKS = frozenset(',:="')
 _KEY = re.compile('([^,:="]*)=')
 _VALUE = re.compile('"((?:[^"]|"")*)"(?!")|[^,:"]*')
 
@@ -155,7 +145,7 @@ class Parameterised:
 
     def __str__(self) -> str:
         parts, in_place = [self.name], True
-        for field in dataclasses.fields(self):
+        for field in self.spec_fields():
             value = getattr(self, field.name)
             if value != field.default:
                 text = quote(text_of(value))
@@ -167,14 +157,23 @@ class Parameterised:
     @property
     def with_defaults(self) -> str:
         """The spec with every parameter: hop:words=4:… for hop."""
-        fields = dataclasses.fields(self)
+        fields = self.spec_fields()
         return ":".join([self.name, *(f"{key_of(f)}={quote(text_of(getattr(self, f.name)))}" for f in fields)])
+
+    @classmethod
+    @cache
+    def spec_fields(cls) -> tuple[dataclasses.Field[Any], ...]:
+        """Return the parameters in the order of a spec. Inherited ones stand before the first of `DRAWS`, or last."""
+        fields, names = dataclasses.fields(cls), cls.__annotations__
+        own = [field for field in fields if field.name in names]
+        at = next((place for place, field in enumerate(own) if field.name in DRAWS), len(own))
+        return (*own[:at], *(field for field in fields if field.name not in names), *own[at:])
 
     @classmethod
     @cache
     def declared(cls) -> Mapping[str, Declared]:
         """Return the settings that the parameters are, by the name of the field. Raise UsageError for other fields."""
-        for field in dataclasses.fields(cls):
+        for field in cls.spec_fields():
             if "positional" not in field.metadata:
                 raise UsageError(
                     f"{cls.name}: the field {field.name} is not declared as a parameter",
@@ -210,7 +209,7 @@ class Parameterised:
                 "names": list(field.metadata["names"]()) if field.metadata["names"] else [],
                 "file": None if field.metadata["file"] is None else bool(field.metadata["file"]),
             }
-            for field in dataclasses.fields(cls)
+            for field in cls.spec_fields()
         ]
 
     @classmethod
@@ -219,7 +218,7 @@ class Parameterised:
 
         Raise UsageError spec-file for any other file, and for text if nothing declares whether it names a file.
         """
-        fields, kinds = dataclasses.fields(cls), cls.declared()
+        fields, kinds = cls.spec_fields(), cls.declared()
         named = {key_of(field): field.metadata.get("file") for field in fields if kinds[field.name].is_text}
         slots = [key_of(field) for field in fields if field.metadata.get("positional")]
 
@@ -250,13 +249,13 @@ class Parameterised:
     @classmethod
     def from_values(cls, values: list[str], keyed: dict[str, str]) -> Self:
         """Return the object of a parsed spec: `name:value:key=value` -> values ["value"], keyed {"key": "value"}."""
-        names = {key_of(field): field.name for field in dataclasses.fields(cls)}
+        names = {key_of(field): field.name for field in cls.spec_fields()}
         return cls(**{names[key]: value for key, value in cls.typed_values(values, keyed).items()})
 
     @classmethod
     def typed_values(cls, values: list[str], keyed: dict[str, str]) -> dict[str, Any]:
         """Return the values of a parsed spec by parameter, in their types and ranges; no file is opened."""
-        fields = {key_of(field): field for field in dataclasses.fields(cls)}
+        fields = {key_of(field): field for field in cls.spec_fields()}
         declared = cls.declared()
         slots = [name for name, field in fields.items() if field.metadata["positional"]]
         if len(values) > len(slots):
@@ -305,24 +304,6 @@ def read_spec(spec: str, where: str = "--t", example: str = "trans,inv") -> list
                 fix="write the spec in UTF-8; rename files whose names are not UTF-8",
                 id="bad-spec",
             )
-    out = []
-    for (_, name), *rest in _split(spec, where, example):
-        values, keyed = [], {}
-        for key, value in rest:
-            if key is None:
-                values.append(value)
-            elif key in keyed:
-                raise UsageError(f"{name}: {key} is given twice", where=where, id="bad-spec")
-            else:
-                keyed[key] = value
-        out.append((name, values, keyed))
-    return out
-
-
-def _split(spec: str, where: str, example: str) -> list[list[tuple[str | None, str]]]:
-    """Return a spec as lists of (key or None, value), one list a part, the name first."""
-    out: list[list[tuple[str | None, str]]] = [[]]
-    at = 0
 
     def fail(what: str) -> UsageError:
         return UsageError(
@@ -332,9 +313,11 @@ def _split(spec: str, where: str, example: str) -> list[list[tuple[str | None, s
             id="bad-spec",
         )
 
-    while True:
-        named = _KEY.match(spec, at) if out[-1] else None
-        found = _VALUE.match(spec, named.end() if named else at)
+    out: list[tuple[str, list[str], dict[str, str]]] = []
+    at, is_name = 0, True
+    while at <= len(spec):
+        key = None if is_name else _KEY.match(spec, at)
+        found = _VALUE.match(spec, key.end() if key else at)
         assert found is not None  # it may be empty
         quoted, at = found[1] is not None, found.end()
         if spec[at : at + 1] not in ("", ",", ":"):
@@ -343,17 +326,23 @@ def _split(spec: str, where: str, example: str) -> list[list[tuple[str | None, s
         value = found[1].replace('""', '"') if quoted else found[0].strip()
         if not value and not quoted:
             raise fail("an empty part")
-        out[-1].append((named[1].strip() if named else None, value))
-        if at == len(spec):
-            return out
-        if spec[at] == ",":
-            out.append([])
+        if is_name:
+            out.append((value, [], {}))
+        elif key is None:
+            out[-1][1].append(value)
+        else:
+            name, _, keyed = out[-1]
+            if key[1].strip() in keyed:
+                raise UsageError(f"{name}: {key[1].strip()} is given twice", where=where, id="bad-spec")
+            keyed[key[1].strip()] = value
+        is_name = spec[at : at + 1] == ","
         at += 1
+    return out
 
 
 def quote(value: str) -> str:
     """Return a value as written in a spec: if necessary in double quotes, with inner ones doubled."""
-    if value and not any(c in value for c in ',:="') and value == value.strip():
+    if value and _MARKS.isdisjoint(value) and value == value.strip():
         return value
     return '"' + value.replace('"', '""') + '"'
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, lengths_of, offsets_of, segment_any
-from derivlang.core.arrow import list_array, to_arrow
+from derivlang.core.arrow import differs, list_array, to_arrow
 from derivlang.core.bare_batch import write_groups
 from derivlang.core.batch import Batch, realign
 from derivlang.core.layers.base import Layer
@@ -98,7 +98,7 @@ def _kept_labels(
     for name, layer in changed.items():
         undone = back[name].columns(source) if name in back else {}
         for column, values in layer.columns(source).items():
-            unlike = layer.differs(values, undone[column]) if column in undone else np.zeros(len(values), bool)
+            unlike = differs(values, undone[column]) if column in undone else np.zeros(len(values), bool)
             out[f"source_{column}"] = pc.if_else(to_arrow(unlike | lost), values, pa.nulls(len(values), values.type))
     return out
 

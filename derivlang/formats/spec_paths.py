@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import dataclasses
 import os
 import shutil
 import tempfile
@@ -65,7 +64,7 @@ def _copied(url: str, files: tuple[tuple[str, int, Path], ...]) -> Path:
 def named_files(part: Parameterised) -> list[Path]:
     """Return the regular files that the parameters of a transform or an objective name, by the paths to read."""
     paths = []
-    for field in dataclasses.fields(part):
+    for field in part.spec_fields():
         if named := field.metadata["file"]:
             known = set(named.names())
             parts = parts_of(getattr(part, field.name), named)

@@ -28,7 +28,7 @@ from derivlang.core.arrays import owners
 from derivlang.core.arrow import decoded, link_lines, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
-from derivlang.core.layers.base import record_lists
+from derivlang.core.layers.base import side_columns
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.tag_schemes import IOB2
 from derivlang.core.messages import counted, warn
@@ -140,8 +140,9 @@ def _in_their_schemes(table: pa.Table, source: Batch, schema: Schema) -> pa.Tabl
     for field in schema.fields:
         layer = source.layers.get(field.column)
         if field.given_classes is not None and isinstance(layer, Spans):
-            tags = record_lists(source, layer.tags_in(field.scheme or IOB2, field.given_classes, source.unit_words))
-            table = table.set_column(table.column_names.index(field.column), field.column, tags)
+            tags = layer.tags_in(field.scheme or IOB2, field.given_classes, source.unit_words)
+            for name, column in side_columns(field.column, source, tags).items():
+                table = table.set_column(table.column_names.index(name), name, column)
     return table
 
 

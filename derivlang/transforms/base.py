@@ -16,10 +16,9 @@ the identity. Its class attributes decide which laws the contract tests check.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -42,18 +41,6 @@ if TYPE_CHECKING:
 MANY_PERCENT = 1  # warn of what befalls more of the running words than this
 # The layer that marks a batch whose words are sub-words; `unit=token` requires it.
 SUBWORDS = "subwords"
-
-
-class FittedOrder(Protocol):
-    """An order that was fitted on the source's vocabulary. It takes the place of the transform's own `order`."""
-
-    def order(self, batch: Batch, draws: Draws) -> Order:
-        """Return the order of a batch; see `Transform.order`."""
-        ...
-
-    def state(self) -> str:
-        """Return what was fitted as the text of a section of `lexicon.tsv`."""
-        ...
 
 
 class Dial(NamedTuple):
@@ -86,18 +73,18 @@ class Transform(Parameterised):
 
     name: the name in a spec. family: the transform whose draws it shares, if it has none of its own. rule_version:
     raised only when an output would change. needs: layers that a batch must have. is_permutation: no word is inserted
-    or deleted. injective: the fitted map has an inverse. dial: the parameter by which `match` turns it. keyed: the
+    or deleted. dial: the parameter by which `match` turns it. keyed: the
     result is a function of the sentence. Otherwise `stream` returns draws with a generator, which runs through the
-    sentences of a split, as in published programs.
+    sentences of a split, as in published programs. fits_order: `fit` returns an order.
     """
 
     family: ClassVar[str] = ""
     rule_version: ClassVar[int] = 1
     needs: ClassVar[tuple[str, ...]] = ()
     is_permutation: ClassVar[bool] = True
-    injective: ClassVar[bool] = True
     dial: ClassVar[Dial | None] = None
     keyed: ClassVar[bool] = True
+    fits_order: ClassVar[bool] = False
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order of a batch.
@@ -106,30 +93,23 @@ class Transform(Parameterised):
         """
         return Order.identity(batch.sentences, batch.tails)
 
-    def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap:
+    def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> Any:
         """Return the map on types, fitted on a reference vocabulary: Arrow strings [T] and int64[T] counts.
 
-        It is called only if a class overrides it, or `forms`.
+        It is called only if a class overrides it, or `forms`. If the class `fits_order`, it returns an order in place
+        of a map: an object whose method `order` takes the place of the transform's own, and whose `state` returns what
+        was fitted as the text of a section of `lexicon.tsv`. It is fitted on the source's vocabulary.
         """
+        if self.saves:
+            raise self._lacks("fit")
         return ByPlace()
 
-    def load(self, state: str, draws: Draws) -> TypeMap:
-        """Return the fitted map from the text that its `state()` returned. Raise ValueError for any other text.
+    def load(self, state: str, draws: Draws) -> Any:
+        """Return what `fit` returned from the text that its `state()` returned. Raise ValueError for any other text.
 
         A transform that `saves` must override it.
         """
         raise self._lacks("load")
-
-    def fit_order(self, types: pa.Array, counts: Int64, draws: Draws) -> FittedOrder:
-        """Return the order, fitted on the source's vocabulary: Arrow strings [T] and int64[T] counts.
-
-        It is called if a transform `saves` but changes no words; such a transform must override it, and `load_order`.
-        """
-        raise self._lacks("fit_order")
-
-    def load_order(self, state: str, draws: Draws) -> FittedOrder:
-        """Return the fitted order from the text that its `state()` returned. Raise ValueError for any other text."""
-        raise self._lacks("load_order")
 
     def _lacks(self, method: str) -> UsageError:
         return UsageError(
@@ -159,8 +139,7 @@ class Transform(Parameterised):
 
         batch: the words of the source in their own order, with the layers that the transform needs. forms: of these
         words so far; new types follow its types. before: the lexicon of the transforms before, for further words of the
-        source. Special tokens stay, whatever it returns for them. A class that overrides it declares
-        `injective = False`, and does not override `fit`.
+        source. Special tokens stay, whatever it returns for them. A class that overrides it does not override `fit`.
         """
         return forms
 
@@ -177,7 +156,7 @@ class Transform(Parameterised):
     @property
     def takes_seed(self) -> bool:
         """Whether `--seed` sets its parameter `seed`, if the spec states none."""
-        return any(field.name == "seed" for field in dataclasses.fields(self))
+        return "seed" in self.declared()
 
     @property
     def needs_reference(self) -> bool:
@@ -209,7 +188,7 @@ class Transform(Parameterised):
     @property
     def has_lexicon(self) -> bool:
         """Whether the transform changes words."""
-        return type(self).fit is not Transform.fit or self.has_forms
+        return (type(self).fit is not Transform.fit and not self.fits_order) or self.has_forms
 
     @property
     def has_forms(self) -> bool:
@@ -217,9 +196,9 @@ class Transform(Parameterised):
         return type(self).forms is not Transform.forms
 
     @property
-    def fits_order(self) -> bool:
-        """Whether the order is fitted on the source's vocabulary."""
-        return self.saves and not self.has_lexicon
+    def injective(self) -> bool:
+        """Whether the fitted map has an inverse; a class whose map has none declares `injective = False`."""
+        return not self.has_forms
 
     def stream(self, occurrence: int) -> Draws:
         """Return the draws of this transform.
@@ -228,7 +207,7 @@ class Transform(Parameterised):
         """
         relevant = ",".join(
             f"{key_of(field)}={quote(text_of(getattr(self, field.name)))}"
-            for field in dataclasses.fields(self)
+            for field in self.spec_fields()
             if field.metadata["draws"]
         )
         return Draws(f"{self.name}|{relevant}|rule={self.rule_version}|occurrence={occurrence}")

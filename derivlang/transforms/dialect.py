@@ -42,7 +42,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Bool, Float64, Int64, UInt64, lengths_of, offsets_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError
-from derivlang.core.keys import Draws, TypeIndex, codepoints, fractions, from_codepoints, hash_types
+from derivlang.core.keys import Draws, codepoints, fractions, from_codepoints, hash_types
 from derivlang.core.lexicon import TypeMap, read_rows, write_rows
 from derivlang.core.spec import Named, param
 from derivlang.formats.dictionary import read_word_list
@@ -239,15 +239,15 @@ class DialectMap:
             made = from_codepoints(points, offsets_of(lengths))
             for row, word in zip(left.tolist(), made.to_pylist(), strict=True):
                 out[row] = word
-            again = vocabulary.find(hash_types(made)) >= 0
+            again = to_numpy(pc.is_in(made, value_set=vocabulary))
             left = left[again | np.array([out[row] == words[row] for row in left.tolist()], bool)]
         return out
 
     @cached_property
-    def _fitted(self) -> tuple[LetterModel, TypeIndex]:
-        """The model and the places of the vocabulary's words, made when the first word is made up."""
+    def _fitted(self) -> tuple[LetterModel, pa.Array]:
+        """The model and the vocabulary's words, made when the first word is made up."""
         words = string_array(self.vocabulary or ())
-        return LetterModel.of(*codepoints(words)), TypeIndex.of(words)
+        return LetterModel.of(*codepoints(words)), words
 
     def _fractions(self, keys: UInt64, position: int) -> Float64:
         return fractions(self.draws.draw(keys, np.full(len(keys), position)))

@@ -27,7 +27,6 @@ before, and a stored spec means the same to every version. The package version i
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -35,6 +34,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,85 +48,140 @@ from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, TypeMap, chooses
 from derivlang.core.plugins import is_own, plug_in_errors
 from derivlang.core.spec import read_spec
-from derivlang.transforms.base import FittedOrder, PlugInMap, Transform, steps_of
+from derivlang.transforms.base import PlugInMap, Transform, steps_of
 
 _MAP = "TypeMap", "apply", "injective", "invert", "state"
-_ORDER = "FittedOrder", "order", "state"
+_ORDER = "fitted order", "order", "state"
 _TITLE = "# derivlang lexicon: "
 # A word of a row is followed by a tab, so that no row is taken for a title.
 _SECTIONS = re.compile(r"^(?=# derivlang lexicon: [^\t\n]*$)", re.MULTILINE)
+_FORMAT = 2  # of the hashed text; it is hashed, too
 
 
-def fit(
-    transforms: Sequence[Transform],
-    types: pa.Array | None = None,
-    counts: Int64 | None = None,
-    *,
-    saved: str | None = None,
-    where: str = "--lexicon",
-) -> Lexicon:
-    """Return the lexicon of a chain of transforms; see `Pipeline.fit`."""
-    loaded = saved_states(transforms, saved, where)
-    unfitted = [transforms[i] for i in saving(transforms)[len(loaded) :] if transforms[i].needs_reference]
-    if types is not None and counts is None and unfitted:
-        raise UsageError("a reference vocabulary needs the counts of its types", id="counts")
-    if types is None and unfitted:
-        raise needs_lexicon(transforms) if saved is None else other_lexicon(transforms, saved, where)
-    reference = types if types is not None else string_array([])
-    numbers = counts if counts is not None else np.zeros(len(reference), np.int64)
-    source = reference, numbers
-    steps, orders, states = [], {}, iter(loaded)
-    for place, (transform, draws) in enumerate(streams(transforms)):
-        if not (transform.has_lexicon or transform.fits_order):
-            continue
-        if transform.has_forms and type(transform).fit is not Transform.fit:
-            raise UsageError(
-                f"the transform {transform.name} defines both `fit` and `forms`",
-                fix="define one of them; two transforms in a row do both",
-                id="plug-in",
-            )
-        state = next(states, None) if transform.saves else None
-        fit = transform.fit_order if transform.fits_order else transform.fit
-        if state is None:
-            with plug_in_errors("transform", transform, fit):
-                step: Any = fit(*(source if transform.fits_order else (reference, numbers)), draws)
-            kind, *parts = _ORDER if transform.fits_order else _MAP
-            if lacks := [name for name in parts if not hasattr(step, name)]:
-                raise UsageError(
-                    f"`{fit.__name__}` of the transform {transform.name} returned {type(step).__name__}, "
-                    f"not a {kind}: it has no {', '.join(lacks)}",
-                    fix="return an object with its methods (derivlang/core/lexicon.py has some)",
-                    id="plug-in",
-                )
-        else:
-            step = _load(transform, state, draws, where)
-        if transform.fits_order:
-            orders[place] = step
-        else:
-            step = step if is_own(transform) else PlugInMap(transform, step)
-            steps.append(step)
-            reference, numbers = _image(step, reference, numbers)
-    return Lexicon(tuple(steps), orders)
+@dataclass(frozen=True, slots=True, repr=False)
+class Chain:
+    """A chain of transforms: its lexicon, the file that keeps it, and its fingerprint. A `Pipeline` also derives."""
+
+    transforms: tuple[Transform, ...]
+
+    def fit(
+        self,
+        types: pa.Array | None = None,
+        counts: Int64 | None = None,
+        *,
+        saved: str | None = None,
+        where: str = "--lexicon",
+    ) -> Lexicon:
+        """Return the lexicon. The parts in `saved` are loaded, the others fitted on a reference vocabulary.
+
+        types, counts: the reference vocabulary, Arrow strings [T] and int64[T]. saved: the text of a lexicon.tsv.
+        where: its name in errors. Raise UsageError if a part needs a reference and there is none, or if `saved` belongs
+        to another pipeline.
+        """
+        states = self._states(saved, where)
+        if self.needs_counts(saved):
+            if types is None:
+                raise needs_lexicon(self) if saved is None else self._other_lexicon(saved, where)
+            if counts is None:
+                raise UsageError("a reference vocabulary needs the counts of its types", id="counts")
+        types = string_array([]) if types is None else types
+        source = image = types, np.zeros(len(types), np.int64) if counts is None else counts
+        steps: list[Any] = []
+        orders = {}
+        for place, (transform, draws) in enumerate(streams(self.transforms)):
+            if not (transform.has_lexicon or transform.saves):
+                continue
+            if place in states:
+                step = _load(transform, states[place], draws, where)
+            else:
+                step = _fitted(transform, *(source if transform.fits_order else image), draws)
+            if transform.fits_order:
+                orders[place] = step
+                continue
+            steps.append(step if is_own(transform) else PlugInMap(transform, step))
+            image = _image(steps[-1], *image)
+        return Lexicon(tuple(steps), orders)
+
+    def needs_counts(self, saved: str | None = None) -> bool:
+        """Return whether a reference vocabulary must be counted, beyond what a saved lexicon holds."""
+        held = self._held(saved)
+        return any(one.needs_reference for place, one in enumerate(self.transforms) if place not in held)
+
+    def warnings(self, lexicon: Lexicon, types: pa.Array, counts: Int64) -> list[str]:
+        """Return what a user should know about the lexicon on a vocabulary (Arrow strings [T], int64[T] counts)."""
+        out: list[str] = []
+        before = Lexicon()  # the last map, whose images are the types of the next one
+        for transform, step in zip(self.transforms, steps_of(self.transforms, lexicon), strict=True):
+            if step is not None:
+                types = before.apply(types)
+                out += transform.warnings(step, types, counts)
+                if chooses(step):
+                    break  # from here on, the words of one type may differ
+                before = Lexicon((step,))
+        return out
+
+    def save(self, lexicon: Lexicon) -> str | None:
+        """Return the text of lexicon.tsv, or None if nothing was fitted."""
+        steps, text = steps_of(self.transforms, lexicon), ""
+        for place, title in self._titles().items():
+            state = lexicon.orders.get(place, steps[place]).state()
+            text += "" if state is None else f"{_TITLE}{title}\n{state}"
+        return text or None
+
+    def fingerprint(self, lexicon: str | None = None) -> str:
+        """Return 16 hex digits that change with anything the output depends on.
+
+        lexicon: the text of lexicon.tsv. A file need not be there if the lexicon holds what was read from it.
+        """
+        held = self._held(lexicon)
+        parts = [f"transform={part_hash(one, held=place in held)}" for place, one in enumerate(self.transforms)]
+        text = hashlib.sha256(lexicon.encode()).hexdigest() if lexicon else None
+        return _hash([f"format={_FORMAT}", *parts, f"lexicon={text}"])[:16]
+
+    def _titles(self) -> dict[int, str]:
+        """Return the title of the section of each transform that saves, by its place: the lexical transforms up to it.
+
+        [trans:overlap=25, perm, lex:a.txt] -> {0: "trans:overlap=25", 2: "trans:overlap=25,lex:a.txt"}
+
+        A fitted order has its own spec as the title, since it does not depend on the transforms before it.
+        """
+        titles, lexical = {}, []
+        for place, transform in enumerate(self.transforms):
+            if transform.has_lexicon:
+                lexical.append(transform.stored)
+            if transform.saves:
+                titles[place] = transform.stored if transform.fits_order else ",".join(lexical)
+        return titles
+
+    def _held(self, saved: str | None) -> list[int]:
+        """Return the places of the transforms whose sections are in a saved lexicon."""
+        return list(self._titles())[: len(sections(saved))] if saved else []
+
+    def _states(self, saved: str | None, where: str) -> dict[int, str]:
+        """Return the states of a saved lexicon by place. Raise UsageError if it is another pipeline's."""
+        titled, titles = sections(saved), {} if saved is None else self._titles()
+        if saved is not None and (not titled or [title for title, _ in titled] != list(titles.values())[: len(titled)]):
+            raise self._other_lexicon(saved, where)
+        return dict(zip(titles, (state for _, state in titled), strict=False))
+
+    def _other_lexicon(self, saved: str, where: str) -> UsageError:
+        """Return the error for a saved lexicon that does not fit the transforms."""
+        what, titles = "the file is not a lexicon of derivlang", ", ".join(title for title, _ in sections(saved))
+        if titles:
+            wanted = ", ".join(self._titles().values()) or "no transform that needs one"
+            what = f"the lexicon was fitted for {titles}, but the pipeline has {wanted}"
+        return UsageError(
+            what, where=where, fix="pass the lexicon.tsv of a set made with the same --t", id="other-lexicon"
+        )
 
 
-def needs_counts(transforms: Sequence[Transform], saved: str | None) -> bool:
-    """Return whether a reference vocabulary must be counted, beyond what a saved lexicon holds."""
-    held = saved_positions(transforms, saved)
-    return any(transform.needs_reference for i, transform in enumerate(transforms) if transform.saves and i not in held)
-
-
-def warnings(transforms: Sequence[Transform], lexicon: Lexicon, types: pa.Array, counts: Int64) -> list[str]:
-    """Return the warnings of all lexical transforms on a vocabulary; see `Pipeline.warnings`."""
-    out: list[str] = []
-    before = Lexicon()  # the last map, whose images are the types of the next one
-    for transform, step in zip(transforms, steps_of(transforms, lexicon), strict=True):
-        if step is not None:
-            types = before.apply(types)
-            out += transform.warnings(step, types, counts)
-            if chooses(step):
-                break  # from here on, the words of one type may differ
-            before = Lexicon((step,))
-    return out
+def needs_lexicon(transforms: Chain | Transform) -> UsageError:
+    """Return the error for transforms that are to be used before they are fitted."""
+    return UsageError(
+        f"{transforms} must be fitted on a reference vocabulary",
+        fix="pass a saved one: --lexicon FILE; `make` saves lexicon.tsv",
+        id="needs-lexicon",
+    )
 
 
 def streams(transforms: Sequence[Transform]) -> list[tuple[Transform, Draws]]:
@@ -140,22 +195,34 @@ def streams(transforms: Sequence[Transform]) -> list[tuple[Transform, Draws]]:
     return out
 
 
-def _load(transform: Transform, state: str, draws: Draws, where: str) -> TypeMap | FittedOrder:
+def _fitted(transform: Transform, types: pa.Array, counts: Int64, draws: Draws) -> Any:
+    """Return the map or order that a transform fits. Raise UsageError plug-in for another object."""
+    if transform.has_forms and type(transform).fit is not Transform.fit:
+        raise UsageError(
+            f"the transform {transform.name} defines both `fit` and `forms`",
+            fix="define one of them; two transforms in a row do both",
+            id="plug-in",
+        )
+    with plug_in_errors("transform", transform, transform.fit):
+        step = transform.fit(types, counts, draws)
+    kind, *parts = _ORDER if transform.fits_order else _MAP
+    if lacks := [name for name in parts if not hasattr(step, name)]:
+        raise UsageError(
+            f"`fit` of the transform {transform.name} returned {type(step).__name__}, "
+            f"not a {kind}: it has no {', '.join(lacks)}",
+            fix="return an object with its methods (derivlang/core/lexicon.py has some)",
+            id="plug-in",
+        )
+    return step
+
+
+def _load(transform: Transform, state: str, draws: Draws, where: str) -> Any:
     """Return the map or order of a saved state. DataError, with the file's name, if the state is damaged."""
     with parse_errors(where, "lexicon", id="lexicon", fix="restore the file, or make it again"):
         try:
-            return transform.load_order(state, draws) if transform.fits_order else transform.load(state, draws)
+            return transform.load(state, draws)
         except DataError as error:
             raise ValueError(error.what) from error
-
-
-def needs_lexicon(transforms: Sequence[Transform]) -> UsageError:
-    """Return the error for transforms that are to be used before they are fitted."""
-    return UsageError(
-        f"{','.join(map(str, transforms))} must be fitted on a reference vocabulary",
-        fix="pass a saved one: --lexicon FILE; `make` saves lexicon.tsv",
-        id="needs-lexicon",
-    )
 
 
 def _image(step: TypeMap, types: pa.Array, counts: Int64) -> tuple[pa.Array, Int64]:
@@ -190,84 +257,6 @@ def sections(text: str | None) -> list[tuple[str, str]]:
     return [(title, state) for title, _, state in parts]
 
 
-def write_lexicon(transforms: Sequence[Transform], lexicon: Lexicon) -> str | None:
-    """Return the text of lexicon.tsv for a fitted lexicon, or None if no transform has anything to save."""
-    fitted = [lexicon.orders.get(place, step) for place, step in enumerate(steps_of(transforms, lexicon))]
-    states = [None if one is None else one.state() for one in fitted]
-    titled = zip(_titles(transforms), states, strict=True)
-    return "".join(f"{_TITLE}{title}\n{state}" for title, state in titled if state is not None) or None
-
-
-def saving(transforms: Sequence[Transform]) -> list[int]:
-    """Return the positions of the transforms that have a section in lexicon.tsv."""
-    return [i for i, transform in enumerate(transforms) if transform.saves]
-
-
-def saved_positions(transforms: Sequence[Transform], text: str | None) -> list[int]:
-    """Return the positions of the transforms whose sections are in a saved lexicon."""
-    return saving(transforms)[: len(sections(text))]
-
-
-def saved_states(transforms: Sequence[Transform], text: str | None, where: str) -> list[str]:
-    """Return the states of a saved lexicon, in the order of `saving`. UsageError if it is another pipeline's."""
-    if text is None:
-        return []
-    saved = sections(text)
-    if not saved or [title for title, _ in saved] != _wanted(transforms)[: len(saved)]:
-        raise other_lexicon(transforms, text, where)
-    return [state for _, state in saved]
-
-
-def other_lexicon(transforms: Sequence[Transform], text: str, where: str) -> UsageError:
-    """Return the error for a saved lexicon that does not fit the transforms."""
-    titles = [title for title, _ in sections(text)]
-    if not titles:
-        return UsageError(
-            "the file is not a lexicon of derivlang",
-            where=where,
-            fix="pass the lexicon.tsv of a set made with the same --t",
-            id="other-lexicon",
-        )
-    return UsageError(
-        f"the lexicon was fitted for {', '.join(titles)}, but "
-        f"the pipeline has {', '.join(_wanted(transforms)) or 'no transform that needs one'}",
-        where=where,
-        fix="pass the lexicon.tsv of a set made with the same --t",
-        id="other-lexicon",
-    )
-
-
-def _wanted(transforms: Sequence[Transform]) -> list[str]:
-    """Return the titles of a lexicon that holds all it may."""
-    titles = _titles(transforms)
-    return [titles[i] for i in saving(transforms)]
-
-
-def _titles(transforms: Sequence[Transform]) -> list[str]:
-    """Return the title of each transform's section: the lexical transforms up to and with it, as a spec.
-
-    [trans:overlap=25, perm, lex:a.txt] -> ["trans:overlap=25", "trans:overlap=25", "trans:overlap=25,lex:a.txt"]
-
-    A fitted order has its own spec as the title, since it does not depend on the transforms before it.
-    """
-    lexical = [t.stored if t.has_lexicon else None for t in transforms]
-    titles = [",".join(t for t in lexical[: i + 1] if t is not None) for i in range(len(lexical))]
-    return [t.stored if t.fits_order else title for t, title in zip(transforms, titles, strict=True)]
-
-
-_FORMAT = 2  # of the hashed text; it is hashed, too
-
-
-def fingerprint(transforms: Sequence[Transform], lexicon: str | None) -> str:
-    """Return the fingerprint of a chain of transforms with its lexicon (the text of lexicon.tsv, or None).
-
-    A file need not be there if the lexicon holds what was read from it.
-    """
-    held = saved_positions(transforms, lexicon)
-    parts = [f"transform={part_hash(t, held=i in held)}" for i, t in enumerate(transforms)]
-    return _hash([f"format={_FORMAT}", *parts, f"lexicon={_hash_of_text(lexicon)}"])[:16]
-
-
 def part_hash(transform: Transform, *, held: bool = False) -> str:
     """Return the SHA-256 of a transform's labelled parts. held: its files are not read, since the lexicon has them."""
     return _hash(labelled_parts(transform) + ([] if held else [f"resource={file}" for file in transform.resources]))
@@ -276,7 +265,7 @@ def part_hash(transform: Transform, *, held: bool = False) -> str:
 def labelled_parts(transform: Transform) -> list[str]:
     """Return `label=value` for each part of a transform that needs none of the files that its parameters name."""
     ((name, values, keyed),) = read_spec(transform.stored)
-    positional = [field.name for field in dataclasses.fields(transform) if field.metadata["positional"]]
+    positional = [field.name for field in transform.spec_fields() if field.metadata["positional"]]
     stated = dict(zip(positional, values, strict=False)) | keyed
     parameters = [f"{name}.{key}={stated[key]}" for key in sorted(stated)]
     code = [] if is_own(transform) else [f"code={_code_of(type(transform))}"]
@@ -289,10 +278,6 @@ def _code_of(kind: type) -> str:
     with suppress(OSError):
         return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
     return ""
-
-
-def _hash_of_text(text: str | None) -> str | None:
-    return hashlib.sha256(text.encode()).hexdigest() if text else None
 
 
 def _hash(parts: list[str]) -> str:

@@ -129,7 +129,6 @@ class Lemma(Transform):
     """
 
     name = "lemma"
-    injective = False
     needs: ClassVar[tuple[str, ...]] = (LEMMAS,)
 
     def forms(self, batch: Batch, forms: Forms, before: Lexicon, draws: Draws) -> Forms:

@@ -55,15 +55,7 @@ from derivlang.syntax.layout import Listing, Members
 from derivlang.syntax.lifting import lifted
 from derivlang.syntax.nodes import TreeBlock
 from derivlang.syntax.words import WordKinds
-from derivlang.transforms.tree_transform import (
-    Freeze,
-    Nonprojective,
-    Punct,
-    TreeTransform,
-    freeze_param,
-    nonprojective_param,
-    punct_param,
-)
+from derivlang.transforms.tree_transform import TreeTransform
 
 _HEADER = "relation\tside\tdistance"
 _REST = "*"
@@ -118,11 +110,6 @@ class WeightTable:
             fix=f"add a row for it, or a row `{_REST}` for all relations without one",
             id="grammar-relation",
         )
-
-
-def is_punct(relation: str) -> bool:
-    """Return whether a relation may lack weights: marks then stay on their side, next to their head."""
-    return relation.partition(":")[0] == _PUNCT
 
 
 def read_table(path: Path) -> WeightTable:
@@ -195,9 +182,6 @@ class WeightGrammar(TreeTransform):
     heads: Literal["content", "function"] = param(
         "content", "heads of phrases: as in the tree, or prepositions, copulas and conjunctions", draws=False
     )
-    freeze: Freeze = freeze_param()
-    punct: Punct = punct_param()
-    nonprojective: Nonprojective = nonprojective_param()
 
     def validate(self) -> None:
         """Raise UsageError for two grammars; DataError for a broken file, before any source is read."""
@@ -243,9 +227,9 @@ def _weighted(members: Members, table: WeightTable, block: TreeBlock) -> Listing
     slot = slot_of[relation]
     slot[listing.itself] = middle + 1
     for code in np.unique(relation[(slot < 0) & (members.head >= 0)]).tolist():
-        if not is_punct(seen.relations[code]):
+        if seen.relations[code].partition(":")[0] != _PUNCT:
             raise table.missing(seen.relations[code])
-    # A mark without weights stays next to its head: the middle slots are a mark, the head, a mark.
+    # A mark without weights stays on its side, next to its head: the middle slots are a mark, the head, a mark.
     slot = np.where(slot < 0, np.where(members.before, middle, middle + N_MIDDLE - 1), slot)
     return members.arranged(slot)
 

@@ -115,11 +115,6 @@ class Hop(Transform):
         """Whether verbs become their lemmas."""
         return self.by == "feats"
 
-    @property
-    def injective(self) -> bool:  # type: ignore[override]
-        """Whether no word changes."""
-        return not self.has_forms
-
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order with the markers. Counts markers that fewer words follow than they should hop over."""
         verbs, is_plural, unknown = self._marked(batch)

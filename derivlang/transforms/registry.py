@@ -35,7 +35,7 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
         "trans": "derivlang.transforms.trans:Trans",
     },
     of_classes=True,
-    overrides=("order", "fit", "forms", "fit_order"),
+    overrides=("order", "fit", "forms"),
     instead={
         "resample": "source:resample=SOURCE in place of the source",
         "source": "it in place of the source, as in: derivlang make source:pcfg=FILE …",

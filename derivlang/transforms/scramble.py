@@ -18,7 +18,7 @@ Papadimitriou and Jurafsky 2020 (TILT).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64
-from derivlang.core.arrow import string_array, to_arrow, to_numpy
-from derivlang.core.keys import Draws, TypeIndex, hash_types
+from derivlang.core.arrow import places_of, string_array, to_arrow, to_numpy
+from derivlang.core.keys import Draws, hash_types
 from derivlang.core.lexicon import PAIRS, TypeMap, read_rows, special_types, write_rows
 from derivlang.core.spec import param
 from derivlang.transforms.base import Transform, if_many
@@ -86,7 +86,7 @@ class Scramble(Transform):
     def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
         """Return a warning if more than 1 % of the running words are unknown to the map."""
         assert isinstance(step, Bijection)
-        stays = (step.index.find(hash_types(types)) < 0) & ~special_types(types)
+        stays = (places_of(types, step.types) < 0) & ~special_types(types)
         return if_many(stays, counts, "are not in the vocabulary that scramble was fitted on; they stay")
 
 
@@ -97,16 +97,11 @@ class Bijection:
     types: pa.Array
     targets: pa.Array
     injective: bool = True
-    index: TypeIndex = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "index", TypeIndex.of(self.types))
 
     def apply(self, types: pa.Array) -> pa.Array:
         """Return the image of each type."""
-        at = self.index.find(hash_types(types))
-        found = self.targets.take(pa.array(np.maximum(at, 0), mask=at < 0)) if len(self.targets) else types
-        return pc.if_else(to_arrow(at >= 0), found, types)
+        places = pc.index_in(types, value_set=self.types.cast(types.type))  # null for an unknown type
+        return pc.coalesce(self.targets.take(places).cast(types.type), types)
 
     def invert(self) -> TypeMap:
         """Return the inverse bijection."""

@@ -64,9 +64,7 @@ from derivlang.core.spec import param, text_of
 from derivlang.transforms.base import Dial, Transform
 from derivlang.transforms.word_order import (
     BodyTransform,
-    Final,
     Unit,
-    final_param,
     from_numpy,
     key_of_length,
     unit_param,
@@ -109,8 +107,6 @@ class Shuffle(BodyTransform):
     how: Literal["positions", "swaps"] = param(
         "positions", "partial shuffle: drawn positions among each other, or drawn pairs exchanged one after the other"
     )
-    final: Final = final_param()
-    unit: Unit = unit_param()
     rng: Literal["keyed", "numpy", "python"] = param(
         "keyed", "draws: of the key, or as published programs draw; numpy with by=sentence draws in sequence"
     )
@@ -288,8 +284,6 @@ class Mallows(BodyTransform):
         1.0, "0: uniform; large: the source; large and negative: the reversal", positional=True, draws=False
     )
     by: Literal["length", "sentence"] = param("length", "what has a permutation of its own: each length, each sentence")
-    final: Final = final_param()
-    unit: Unit = unit_param()
     seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
 
     def misfits(self, language: str) -> list[str]:

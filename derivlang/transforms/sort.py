@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, Self
@@ -28,10 +27,10 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int64, expand_ranges
-from derivlang.core.arrow import string_array, to_arrow
+from derivlang.core.arrow import places_of, string_array, to_arrow
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
-from derivlang.core.keys import Draws, TypeIndex, hash_types
+from derivlang.core.keys import Draws, hash_types
 from derivlang.core.order import Order
 from derivlang.core.spec import Named, param
 from derivlang.formats.dictionary import parse_counts, read_counts, write_counts
@@ -49,6 +48,7 @@ class Sort(Transform):
     """Sort: the words of a sentence by frequency, the most frequent first."""
 
     name = "sort"
+    fits_order = True
 
     counts: str = param(
         FREQ,
@@ -87,12 +87,12 @@ class Sort(Transform):
         """The fingerprint of the counts of a file."""
         return () if self.needs_reference else (f"word counts {_read(self.counts)[2]}",)
 
-    def fit_order(self, types: pa.Array, counts: Int64, draws: Draws) -> FittedSort:
+    def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> FittedSort:
         """Return the order by the counts of a vocabulary."""
         by = np.lexsort((hash_types(types), -counts))  # so lexicon.tsv does not depend on the order of the types
         return FittedSort(self, types.take(to_arrow(by)), counts[by])
 
-    def load_order(self, state: str, draws: Draws) -> FittedSort:
+    def load(self, state: str, draws: Draws) -> FittedSort:
         """Return the order by saved counts. Raise ValueError or DataError if they are damaged."""
         if not state.endswith("\n"):
             raise ValueError("its last row is cut off")
@@ -101,7 +101,7 @@ class Sort(Transform):
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order by the counts of a file."""
         if self.needs_reference:
-            raise needs_lexicon([self])
+            raise needs_lexicon(self)
         return FittedSort(self, *_read(self.counts)[:2]).order(batch, draws)
 
 
@@ -113,15 +113,10 @@ class FittedSort:
     types: pa.Array
     counts: Int64
 
-    @cached_property
-    def positions(self) -> TypeIndex:
-        """Where a word stands in the list."""
-        return TypeIndex.of(self.types)
-
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order of a batch."""
         start, length, tails = bodies_of(self.sort, batch, "word", self.sort.final)
-        count = np.append(self.counts, 0)[self.positions.find(batch.type_hashes)]
+        count = np.append(self.counts, 0)[places_of(batch.types, self.types)]
         # Ranks of the types, equal for equal counts: the counts 9 7 0 7 have the ranks 0 1 2 1.
         rank = np.unique(count if self.sort.first == "rare" else -count, return_inverse=True)[1]
         words = expand_ranges(start, length)

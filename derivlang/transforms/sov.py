@@ -42,15 +42,7 @@ from derivlang.syntax.layout import Listing, Members
 from derivlang.syntax.lifting import PREDICATE, outer_subjects, with_outer_copulas
 from derivlang.syntax.nodes import TreeBlock
 from derivlang.syntax.words import WordKinds, see, written
-from derivlang.transforms.tree_transform import (
-    Freeze,
-    Nonprojective,
-    Punct,
-    TreeTransform,
-    freeze_param,
-    nonprojective_param,
-    punct_param,
-)
+from derivlang.transforms.tree_transform import TreeTransform
 
 _ORDERS = tuple(map("".join, permutations("svo")))
 # Roles of words at their heads, and the row of `_slots` for each, -1 for others. A CLAUSE is a subject before its
@@ -82,9 +74,6 @@ class Sov(TreeTransform):
     sequence: Literal["ovs", "sov", "vso", "vos", "osv", "svo", "random"] = param(
         "ovs", "order of subject, object and verb; random: drawn for each sentence", positional=True, draws=False
     )
-    freeze: Freeze = freeze_param()
-    punct: Punct = punct_param()
-    nonprojective: Nonprojective = nonprojective_param()
     seed: int = param(1, "seed of random: each seed gives another language", low=0)
 
     def words(self, batch: Batch) -> WordKinds:

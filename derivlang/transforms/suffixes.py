@@ -35,7 +35,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -64,7 +64,6 @@ SUBJECT, OBJECT, INDIRECT = range(3)
 ROLES = {"nsubj": SUBJECT, "nsubjpass": SUBJECT, "obj": OBJECT, "dobj": OBJECT, "iobj": INDIRECT}
 SUFFIXES = ("kar", "kon", "kin", "ker", "kan", "kre")
 System: TypeAlias = Literal["nom-acc", "erg-abs"]
-Stem: TypeAlias = Literal["form", "lemma"]
 _SYSTEMS = (*get_args(System), "none")
 _ARGUMENTS = {"subj": SUBJECT, "obj": OBJECT, "iobj": INDIRECT}
 # The place of each suffix among the sorted ones.
@@ -75,19 +74,12 @@ _RELATIONS = {"cop": "cop", "aux": "aux", "auxpass": "aux"}
 _HEADER = "relation\tsingular\tplural"
 
 
-def number_param() -> Any:
-    """Declare the parameter `number`."""
-    return param(True, "whether the plural has suffixes of its own, by the feature Number", draws=False)
-
-
+@dataclass(frozen=True, kw_only=True)
 class SuffixTransform(Transform):
-    """A transform that adds suffixes by the argument's role and number.
+    """A transform that adds suffixes by the argument's role and number."""
 
-    Subclasses declare the two parameters, so that each has its own order of parameters.
-    """
-
-    stem: Stem
-    number: bool
+    stem: Literal["form", "lemma"] = param("form", "what has the suffix: the word, or its lemma", draws=False)
+    number: bool = param(True, "whether the plural has suffixes of its own, by the feature Number", draws=False)
 
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -119,7 +111,6 @@ class Agree(SuffixTransform):
     """
 
     name = "agree"
-    injective = False
     rule_version = 2
 
     arguments: str = param(
@@ -127,8 +118,6 @@ class Agree(SuffixTransform):
     )
     system: System = param("nom-acc", "case system of the suffixes", draws=False)
     on: Literal["verb", "aux"] = param("verb", "word with the suffixes: the verb, or its last auxiliary", draws=False)
-    stem: Stem = param("form", "what has the suffixes: the word, or its lemma", draws=False)
-    number: bool = number_param()
 
     def validate(self) -> None:
         """Raise UsageError for other names than arguments; sort them, so that equal transforms have equal specs."""
@@ -187,8 +176,6 @@ class Case(SuffixTransform):
         file=Named(lambda: _SYSTEMS),
     )  # fmt: skip
     suffix: Literal["fused", "free"] = param("fused", "suffixes: part of the word, or words after it", draws=False)
-    stem: Stem = param("form", "what has the suffix: the word, or its lemma", draws=False)
-    number: bool = number_param()
 
     def validate(self) -> None:
         """Raise DataError for a broken file, before any source is read."""
@@ -216,11 +203,6 @@ class Case(SuffixTransform):
     def has_forms(self) -> bool:
         """Whether words change."""
         return self.system != "none" and (self.suffix == "fused" or self.stem == "lemma")
-
-    @property
-    def injective(self) -> bool:  # type: ignore[override]
-        """Whether no word changes."""
-        return not self.has_forms
 
     @property
     def resources(self) -> tuple[str, ...]:

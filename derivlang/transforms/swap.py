@@ -41,15 +41,7 @@ from derivlang.core.spec import param
 from derivlang.syntax.layout import Listing, Members
 from derivlang.syntax.nodes import TreeBlock
 from derivlang.syntax.words import WordKinds, see, written
-from derivlang.transforms.tree_transform import (
-    Freeze,
-    Nonprojective,
-    Punct,
-    TreeTransform,
-    freeze_param,
-    nonprojective_param,
-    punct_param,
-)
+from derivlang.transforms.tree_transform import TreeTransform
 
 _SUBJECTS = ("nsubj", "csubj")
 _OBJECTS = ("obj", "iobj", "obl", "expl", "ccomp", "xcomp")
@@ -67,9 +59,6 @@ class Swap(TreeTransform):
     pair: Literal["VERB-obj", "ADP-NOUN", "aux-VERB", "cop-pred", "NOUN-of"] = param(
         "VERB-obj", "pair whose first word moves behind the second", positional=True, draws=False
     )
-    freeze: Freeze = freeze_param()
-    punct: Punct = punct_param()
-    nonprojective: Nonprojective = nonprojective_param()
 
     def words(self, batch: Batch) -> WordKinds:
         """Return the words; `of` and `to` have relations of their own. Raise LayerError if a word has no tag."""

@@ -14,7 +14,6 @@ differences are in `docs/guide/syntax.md`. For orders by counts see `syntax/by_c
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -34,15 +33,7 @@ from derivlang.syntax.by_counts import ByPairs, BySide
 from derivlang.syntax.layout import Listing, Members
 from derivlang.syntax.nodes import TreeBlock
 from derivlang.syntax.words import WordKinds, see
-from derivlang.transforms.tree_transform import (
-    Freeze,
-    Nonprojective,
-    Punct,
-    TreeTransform,
-    freeze_param,
-    nonprojective_param,
-    punct_param,
-)
+from derivlang.transforms.tree_transform import TreeTransform
 
 _COUNTED: dict[str, type[BySide | ByPairs]] = {"side": BySide, "pairwise": ByPairs}
 _DRAWN = ("mode", "temperature", "substrate", "mix", "labels", "seed")  # parameters that only drawn orders read
@@ -74,9 +65,6 @@ class Syn(TreeTransform):
     labels: Literal["map", "as-is"] = param(
         "map", "tree labels: mapped to the grammar's UD version, or as they are", draws=False
     )
-    freeze: Freeze = freeze_param()
-    punct: Punct = punct_param()
-    nonprojective: Nonprojective = nonprojective_param()
     seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
 
     def validate(self) -> None:
@@ -114,7 +102,7 @@ class Syn(TreeTransform):
 
     def _check_drawn(self) -> None:
         """Raise UsageError for a parameter of drawn orders that is not at its default."""
-        for field in dataclasses.fields(self):
+        for field in self.spec_fields():
             value = getattr(self, field.name)
             if field.name in _DRAWN and value != field.default:
                 raise UsageError(

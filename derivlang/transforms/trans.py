@@ -34,9 +34,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, UInt64
-from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.arrow import places_of, string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError, unknown
-from derivlang.core.keys import Draws, TypeIndex, codepoints, draw, from_codepoints, hash_types, text_key
+from derivlang.core.keys import Draws, codepoints, from_codepoints, hash_types
 from derivlang.core.lexicon import SPECIALS, TypeMap, read_rows, write_rows
 from derivlang.core.spec import param
 from derivlang.transforms.base import MANY_PERCENT, Transform
@@ -140,7 +140,7 @@ class Trans(Transform):
         types = string_array([row[0] for row in rows])
         counts = np.array([int(row[2]) for row in rows], np.int64)
         kept = np.array([row[3] == "kept" for row in rows], bool)
-        return Transliteration(self.loaded, self.overlap, self.by, draws, Reference.of(types, counts, kept))
+        return Transliteration(self.loaded, self.overlap, self.by, draws, Reference(types, counts, kept))
 
     def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
         """Return a warning if more than 1 % of the running words get private-use characters, with better scripts."""
@@ -167,23 +167,12 @@ class Trans(Transform):
 class Reference:
     """The kept types of a reference vocabulary.
 
-    types: Arrow strings [T]. counts: int64[T]. kept: bool[T]. index: where a type stands among them.
+    types: Arrow strings [T]. counts: int64[T]. kept: bool[T].
     """
 
     types: pa.Array
     counts: Int64
     kept: Bool
-    index: TypeIndex
-
-    @classmethod
-    def of(cls, types: pa.Array, counts: Int64, kept: Bool) -> Reference:
-        """Return the reference of these types."""
-        return cls(types, counts, kept, TypeIndex.of(types))
-
-    def find(self, hashes: UInt64) -> tuple[Bool, Bool]:
-        """Return (whether the type is in the reference, whether it is kept), bool[n] each."""
-        at = self.index.find(hashes)
-        return at >= 0, np.append(self.kept, False)[at]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,19 +203,14 @@ class Transliteration:
         if self.overlap == 100:
             return np.ones(len(types), bool)
         assert self.reference is not None
-        ours, theirs = hash_types(types), hash_types(image)
-        keys = self.pair_keys(ours, theirs)
-        known, flag = self.reference.find(ours)
-        partner_known, partner_flag = self.reference.find(theirs)
-        if self.by == "frequency":
-            unseen = np.zeros(len(types), bool)
-        else:
-            unseen = keys < np.uint64(self.overlap * ((1 << 64) // 100))
-        return np.where(known, flag, np.where(partner_known, partner_flag, unseen))
+        own, partner = (places_of(some, self.reference.types) for some in (types, image))
+        kept = np.append(self.reference.kept, False)
+        unseen = self.pair_keys(types, image) < np.uint64(self.overlap * ((1 << 64) // 100))
+        return np.where(own >= 0, kept[own], np.where(partner >= 0, kept[partner], unseen & (self.by != "frequency")))
 
-    def pair_keys(self, ours: UInt64, theirs: UInt64) -> UInt64:
+    def pair_keys(self, types: pa.Array, image: pa.Array) -> UInt64:
         """Return uint64[T]: the ranking keys of types. The sum of both hashes gives a type and its image one key."""
-        return draw(text_key(self.draws.name), ours + theirs, np.zeros(len(ours), np.int64))
+        return self.draws.draw(hash_types(types) + hash_types(image), np.zeros(len(types), np.int64))
 
     def state(self) -> str | None:
         """Return the section of `lexicon.tsv`: type, image, count, and kept or changed; None without a reference."""
@@ -281,27 +265,24 @@ def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Referenc
     """
     plain = ~_special(types, fitted.script)
     types, counts = types.filter(to_arrow(plain)), counts[plain]
-    ours, theirs = hash_types(types), hash_types(map_script(types, fitted.script))
-    by_hash = np.argsort(ours)
-    at = np.minimum(np.searchsorted(ours[by_hash], theirs), max(len(ours) - 1, 0))
-    has_partner = ours[by_hash[at]] == theirs if len(ours) else np.zeros(0, bool)
-    me = np.arange(len(ours))
-    partner = np.where(has_partner, by_hash[at] if len(ours) else me, me)
+    image, me = map_script(types, fitted.script), np.arange(len(types))
+    partner = places_of(image, types)
+    partner = np.where(partner < 0, me, partner)
     # partner[i]: the type that is the image of type i, or i itself.
     leader = np.minimum(me, partner)
     size = np.where(partner == me, 1, 2)
     weight = np.where(partner == me, counts, np.maximum(counts, counts[partner]))
-    keys = fitted.pair_keys(ours, theirs)
+    keys = fitted.pair_keys(types, image)
     rank = np.lexsort((keys, -weight)) if fitted.by == "frequency" else np.argsort(keys, kind="stable")
     rank = rank[leader[rank] == rank]  # one entry per group: its leader
-    kept = np.zeros(len(ours), bool)
+    kept = np.zeros(len(me), bool)
     if fitted.by == "mass":
         mass = np.cumsum(np.where(partner == me, counts, counts + counts[partner])[rank])
         target = fitted.overlap * int(counts.sum())
         # The shortest prefix with at least the target; with the 0 in front, a target of 0 takes no group.
         chosen = rank[: int(np.searchsorted(np.append(0, mass * 100), target, "left"))]
     else:
-        room = (2 * fitted.overlap * len(ours) + 100) // 200  # floor(PT/100 + 1/2)
+        room = (2 * fitted.overlap * len(me) + 100) // 200  # floor(PT/100 + 1/2)
         filled = np.cumsum(size[rank])
         chosen = rank[filled <= room]
         left = room - int(size[chosen].sum())
@@ -309,5 +290,5 @@ def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Referenc
         chosen = np.concatenate([chosen, singles[:left]])
     kept[chosen] = True
     kept[partner[chosen]] = True
-    by = np.lexsort((ours, -counts))  # so that lexicon.tsv does not depend on the order in which types were met
-    return Reference.of(types.take(to_arrow(by)), counts[by], kept[by])
+    by = np.lexsort((hash_types(types), -counts))  # lexicon.tsv does not depend on how types were met
+    return Reference(types.take(to_arrow(by)), counts[by], kept[by])

@@ -7,8 +7,9 @@ where marks go and what becomes of crossing arcs is decided here, once, for all 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -29,36 +30,21 @@ from derivlang.transforms.base import Transform
 # A higher `rule_version` changes the draws, too.
 LAYOUT = 4
 
-Freeze: TypeAlias = Literal["parts", "none"]
-Punct: TypeAlias = Literal["reader", "permute"]
-Nonprojective: TypeAlias = Literal["block", "keep-order"]
 
-
-def freeze_param() -> Any:
-    """Declare the parameter `freeze`."""
-    return param("parts", "parts kept together: names, numbers and fixed expressions, or none", draws=False)
-
-
-def punct_param() -> Any:
-    """Declare the parameter `punct`."""
-    return param("reader", "punctuation: moved with its phrase, or permuted as a word", draws=False)
-
-
-def nonprojective_param() -> Any:
-    """Declare the parameter `nonprojective`."""
-    return param("block", "subtrees with gaps: made one block, or kept in order", draws=False)
-
-
+@dataclass(frozen=True, kw_only=True)
 class TreeTransform(Transform):
-    """A transform that gives each head and its dependents a new order; subtrees move as blocks.
-
-    Subclasses declare the three parameters; they stand in each of them, so that each has its own order of parameters.
-    """
+    """A transform that gives each head and its dependents a new order; subtrees move as blocks."""
 
     needs: ClassVar[tuple[str, ...]] = ("head", "upos")
-    freeze: Freeze
-    punct: Punct
-    nonprojective: Nonprojective
+    freeze: Literal["parts", "none"] = param(
+        "parts", "parts kept together: names, numbers and fixed expressions, or none", draws=False
+    )
+    punct: Literal["reader", "permute"] = param(
+        "reader", "punctuation: moved with its phrase, or permuted as a word", draws=False
+    )
+    nonprojective: Literal["block", "keep-order"] = param(
+        "block", "subtrees with gaps: made one block, or kept in order", draws=False
+    )
 
     def words(self, batch: Batch) -> WordKinds:
         """Return the properties of the words that `choose` reads. Raise LayerError if a word has no tag.

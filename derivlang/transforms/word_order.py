@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -48,32 +48,22 @@ def from_numpy(draws: Draws, seed: int, occurrence: int) -> Draws:
     return replace(draws, generator=np.random.default_rng([seed, occurrence] if occurrence else seed))
 
 
-class Bodies(NamedTuple):
-    """The bodies of S sentences.
+def bodies_of(transform: Transform, batch: Batch, unit: Unit, final: Final) -> tuple[Int64, Int64, Int32]:
+    """Return the first word and the number of words of each body, int64[S], and of words after it, int32[S].
 
-    start, length: int64[S], first word and number of words of each. tails: int32[S], number of words after each.
+    Raise UsageError for `unit=token` on a batch of words.
     """
-
-    start: Int64
-    length: Int64
-    tails: Int32
-
-
-def bodies_of(transform: Transform, batch: Batch, unit: Unit, final: Final) -> Bodies:
-    """Return the bodies of a batch. Raise UsageError for `unit=token` on a batch of words."""
     check_unit(transform, unit, batch)
     tails = batch.tails if final == "keep" else np.zeros_like(batch.tails)
-    return Bodies(batch.sentences[:-1], lengths_of(batch.sentences) - tails, tails)
+    return batch.sentences[:-1], lengths_of(batch.sentences) - tails, tails
 
 
+@dataclass(frozen=True, kw_only=True)
 class BodyTransform(Transform):
-    """A transform that gives the words of each body another order; all other words stay.
+    """A transform that gives the words of each body another order; all other words stay."""
 
-    Subclasses declare the two parameters, so that each has its own order of parameters.
-    """
-
-    final: Final
-    unit: Unit
+    final: Final = final_param()
+    unit: Unit = unit_param()
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order. Raise UsageError for `unit=token` on a batch of words."""
@@ -140,8 +130,6 @@ class Stride(BodyTransform):
 
     name = "stride"
     k: int = param(2, "distance of two words that become neighbours", positional=True, low=1, high=2**31 - 1)
-    final: Final = final_param()
-    unit: Unit = unit_param()
 
     def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
         """Write the words from each of the first k on."""
@@ -171,8 +159,6 @@ class Flip(BodyTransform):
     p: float = param(
         0.5, "probability that a word goes before the one that is held", positional=True, draws=False, low=0, high=1
     )
-    final: Final = final_param()
-    unit: Unit = unit_param()
     seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
 
     def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
@@ -203,8 +189,6 @@ class ExchangePlaces(BodyTransform):
 
     name = "exchange"
     places: str = param("0-3", "two different places, from 0", positional=True, file=False)
-    final: Final = final_param()
-    unit: Unit = unit_param()
 
     def validate(self) -> None:
         """Raise UsageError unless two different places are given."""

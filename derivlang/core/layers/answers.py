@@ -66,18 +66,13 @@ class Answers(Layer):
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
-        """Return the answers of a column. Raises as `typed_answers`, `check_texts` and `of`."""
+        """Return the answers of a column. Raises as `typed_answers`, `of`, and `check_texts` for a labelled table."""
         column, side = typed_answers(field.column, labels), answers_side(labels.batch.sides)
-        check_texts(column, labels, side)
-        if more := _rows_with_more(labels[field.column]):
-            labels.counts[f"{field.column}-fields-dropped"] += more
+        if not labels.stored:
+            check_texts(column, labels, side)
+            if more := _rows_with_more(labels[field.column]):
+                labels.counts[f"{field.column}-fields-dropped"] += more
         return cls.of(field.column, column, labels.batch, side, labels.counts, labels.row)
-
-    @classmethod
-    def restore(cls, field: Field, labels: Labels) -> Self:
-        """Return the answers of a derived set. Raises as `typed_answers` and `of`."""
-        side = answers_side(labels.batch.sides)
-        return cls.of(field.column, typed_answers(field.column, labels), labels.batch, side, labels.counts)
 
     @classmethod
     def of(
@@ -98,7 +93,7 @@ class Answers(Layer):
             "in New York ." with an answer "ew Yor" at 4  ->  words 1 and 2: start 1, end 3
         """
         texts, begins = column.flatten()
-        told = ~_is_blank(texts.flatten())
+        told = to_numpy(pc.not_equal(pc.utf8_trim_whitespace(texts.flatten()), scalar("")))  # others are blank
         # Answers 0, 1, 2 of rows at offsets [0, 2, 3], of which 1 is blank: sums [0, 1, 1, 2], new offsets [0, 1, 2].
         offsets = offsets_of(told)[offsets_of(_lengths(begins))]
         begin = to_numpy(begins.flatten()).astype(np.int64)[told]
@@ -227,11 +222,6 @@ def check_texts(column: pa.Array, labels: Labels, side: int) -> None:
                 fix="count answer_start in code points from 0, or leave out the question",
                 id="answer-offset",
             )
-
-
-def _is_blank(texts: pa.Array) -> Bool:
-    """Return bool[A]: the texts that are empty or white space."""
-    return to_numpy(pc.equal(pc.utf8_trim_whitespace(texts), scalar("")))
 
 
 def _rows_with_more(column: pa.Array) -> int:

@@ -1,12 +1,9 @@
 """Layer: an annotation of the words of a batch. A new kind is a subclass, and a line in `LAYERS`.
 
-    read      the layer, from the columns of a labelled table
-    restore   the layer, from the columns that `columns` wrote
+    read      the layer, from the columns of a labelled table, or from those that `columns` wrote
     realign   the layer in a derived order
     columns   the columns of a derived set
     group     the words that an order must treat as one word
-    differs   the rows whose labels the inverse order and lexicon do not restore
-
 
 A layer sees the words (a BareBatch), never other layers.
 
@@ -27,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, owners
-from derivlang.core.arrow import differs, filled, list_array, to_arrow, to_numpy
+from derivlang.core.arrow import filled, list_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.columns import conform, value_lists
 from derivlang.core.errors import LayerError
@@ -44,10 +41,10 @@ Locate = Callable[[int, int | None], str]  # (row, word or None) -> "file:line"
 class Labels:
     """The label columns of R rows, and the batch of their words.
 
-    columns: Arrow arrays [R], by name. where: returns the place of a row or a word of a labelled table; None for a
-    derived set. repair: repair ill-formed tags instead of raising. counts: what is repaired or widened, by reason.
-    no_null_strings: no word may have null for a string, since shards cannot hold it. whole_trees: each unit must be one
-    tree.
+    columns: Arrow arrays [R], by name. where: returns the place of a row or a word of a labelled table. repair: repair
+    ill-formed tags instead of raising. counts: what is repaired or widened, by reason. no_null_strings: no word may
+    have null for a string, since shards cannot hold it. whole_trees: each unit must be one tree. stored: the columns
+    are of a derived set, as `Layer.columns` wrote them.
     """
 
     columns: Mapping[str, pa.Array]
@@ -57,6 +54,7 @@ class Labels:
     counts: Counter[str] = field(default_factory=Counter)
     no_null_strings: bool = False
     whole_trees: bool = False
+    stored: bool = False
 
     def __contains__(self, name: str) -> bool:
         return name in self.columns
@@ -69,26 +67,31 @@ class Labels:
         return conform(self.columns[name], kind, name, self.where and self.row, **more)
 
     def per_word(
-        self, name: str, kind: pa.DataType | None = None, *, shown: str | None = None, side: int | None = None
+        self, name: str, kind: pa.DataType | None = None, *, shown: str | None = None, every_side: bool = False
     ) -> pa.Array:
         """Return the values of a list column, one for each word: Arrow [N].
 
         kind: the type of a value, or of those in a dictionary; None: any plain type. shown: the source's name of the
-        column. side: the side whose words it annotates; None is allowed if there is only one. Raise LayerError if the
-        column does not hold lists of such values, or if a row has more or fewer values than words.
+        column. every_side: there is a column for each side, such as `premise_upos`; otherwise there may be only one
+        side. Raise LayerError if the column does not hold lists of such values, or if a row has more or fewer values
+        than words.
         """
         batch = self.batch
-        column = self.columns[name]
+        column = (
+            self.columns[name]
+            if not every_side
+            else pa.concat_arrays([self.columns[side_name(side, name)] for side in batch.sides])
+        )
         if kind is None or _is_coded(column.type, kind):
             column = value_lists(column, shown or name, self.where and self.row)
         else:
-            column = self.typed(name, pa.list_(kind))
-        words = lengths_of(batch.unit_words)[batch.records[:, side or 0]]
+            column = conform(column, pa.list_(kind), name, self.where and self.row)
+        words = self.row_lengths
         lengths = pc.list_value_length(column)
         values = to_numpy(filled(lengths, -1))
-        wrong = np.flatnonzero(values != words)
-        if wrong.size or (side is None and len(batch.sides) > 1):
-            row = int(wrong[0]) if wrong.size else 0
+        wrong = np.flatnonzero(values != words) if every_side or len(batch.sides) == 1 else [0]
+        if len(wrong):
+            row = int(wrong[0])
             raise LayerError(
                 f"{int(words[row])} words but {max(0, int(values[row]))} values in {shown or name}",
                 where=self.row(row),
@@ -99,12 +102,17 @@ class Labels:
         has_nulls = pa.types.is_dictionary(flat.type) and (flat.null_count or flat.dictionary.null_count)
         return flat.dictionary_decode() if has_nulls else flat
 
-    def strings(self, name: str) -> pa.Array:
+    @property
+    def row_lengths(self) -> Int64:
+        """int64[K R]: the number of words of each row, one side after the other."""
+        return lengths_of(self.batch.unit_words)[self.batch.records.T.ravel()]
+
+    def strings(self, name: str, *, every_side: bool = False) -> pa.Array:
         """Return the strings of a list column, one for each word: Arrow [N], maybe codes into a dictionary.
 
         Raise LayerError as `per_word`, and null-value for a null.
         """
-        flat = self.per_word(name, pa.string())
+        flat = self.per_word(name, pa.string(), every_side=every_side)
         if flat.null_count:
             raise self.no_value(name, flat)
         return flat
@@ -138,22 +146,30 @@ def _is_coded(kind: pa.DataType, value: pa.DataType) -> bool:
 _UD_V1 = "CONJ is a tag of Universal Dependencies version 1, for CCONJ: take a release of version 2"
 
 
-def read_classes(field: Field, flat: pa.Array, where: Callable[[int], str | None], missing: str | None = None) -> Int32:
+def read_classes(
+    field: Field,
+    flat: pa.Array,
+    where: Callable[[int], str | None],
+    missing: str | None = None,
+    *,
+    inserted: bool = False,
+) -> Int32:
     """Return int32[n]: the class number of each value. flat: Arrow [n], names or numbers of classes.
 
-    missing: the name that means "no class", numbered -1; if it is given, so is a null among numbers. where: returns the
-    place of a value. Raise LayerError for the first value that is not a class.
+    missing: the name that means "no class", numbered -1; if it is given, so is a null among numbers. inserted: -1 is
+    allowed, for inserted words. where: returns the place of a value. Raise LayerError for the first value that is not a
+    class.
     """
     if field.classes is None:  # of a schema that somebody else wrote
         raise LayerError(f"{field.column} has no classes", id="class")
     if pa.types.is_dictionary(flat.type) and pa.types.is_integer(flat.type.value_type):
         flat = flat.cast(flat.type.value_type)
     if pa.types.is_integer(flat.type):
-        lowest, beyond = -1 if missing else 0, len(field.classes)
+        lowest, beyond = -1 if missing or inserted else 0, len(field.classes)
         given = to_numpy(filled(flat, 0))  # an unsigned type has no -1
         codes = np.where((given >= lowest) & (given < beyond), given, beyond).astype(np.int32)
         if flat.null_count:
-            codes[to_numpy(flat.is_null())] = -1
+            codes[to_numpy(flat.is_null())] = -1 if missing else -2
         bad = np.flatnonzero((codes < lowest) | (codes >= beyond))
     else:
         encoded = flat.dictionary_encode()
@@ -173,15 +189,6 @@ def read_classes(field: Field, flat: pa.Array, where: Callable[[int], str | None
             else "write one of these names, in this spelling, or leave out the row",
             id="unknown-label",
         )
-    return np.asarray(codes, np.int32)
-
-
-def stored_classes(field: Field, flat: pa.Array, *, lowest: int = -1, null: int = -2) -> Int32:
-    """Return int32[n]: the class numbers of a derived set. Raise LayerError if one is below `lowest` or too high."""
-    assert field.classes is not None
-    codes = to_numpy(filled(flat, null))
-    if codes.min(initial=lowest) < lowest or codes.max(initial=lowest) >= len(field.classes):
-        raise LayerError(f"{field.column} holds a class that is not one of {field.classes}", id="class")
     return np.asarray(codes, np.int32)
 
 
@@ -236,12 +243,7 @@ class Layer(ABC):
     @classmethod
     @abstractmethod
     def read(cls, field: Field, labels: Labels) -> Self:
-        """Return the layer of a labelled table. Raise LayerError if its columns do not fit the words."""
-
-    @classmethod
-    def restore(cls, field: Field, labels: Labels) -> Self:
-        """Return the layer of a derived set. Raise LayerError if its columns are damaged."""
-        return cls.read(field, labels)
+        """Return the layer of a labelled table, or of a derived set. Raise LayerError if its columns do not fit."""
 
     @abstractmethod
     def realign(self, move: Realignment) -> Layer:
@@ -258,14 +260,16 @@ class Layer(ABC):
         """
         return None
 
-    def differs(self, ours: pa.Array, theirs: pa.Array) -> Bool:
-        """Return bool[R]: the rows in which a source column differs from the one that the inverse order gives."""
-        return differs(ours, theirs)
+
+def side_name(side: str, name: str) -> str:
+    """Return the column of a side: premise_upos."""
+    return f"{side}_{name}" if side else name
 
 
-def record_lists(batch: BareBatch, values: pa.Array, side: int = 0) -> pa.Array:
-    """Return list<value>[R]: per-word values [N] as one list for each record, of one side."""
-    return list_array(batch.unit_words, values).take(to_arrow(batch.records[:, side]))
+def side_columns(name: str, batch: BareBatch, values: pa.Array) -> dict[str, pa.Array]:
+    """Return per-word values [N] as a column of lists for each side: `premise_upos`, `hypothesis_upos`."""
+    lists = list_array(batch.unit_words, values)
+    return {side_name(side, name): lists.take(to_arrow(batch.records[:, at])) for at, side in enumerate(batch.sides)}
 
 
 LAYERS: Registry[type[Layer]] = Registry(

@@ -52,25 +52,10 @@ class ConstituentTrees(Layer):
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
-        """Return the trees of a table. Raises as `restore`, and LayerError brackets for another spelling of a tree."""
-        layer = cls.restore(field, labels)
-        texts = layer.columns(labels.batch)[field.column]
-        wrong = np.flatnonzero(differs(labels.typed(field.column, pa.string()), texts))
-        if wrong.size:
-            row = int(wrong[0])
-            raise LayerError(
-                f"a tree of {field.column} does not have the words of its row, or not one space between its parts",
-                where=labels.row(row),
-                fix=f"write {texts[row].as_py()[:200]}",
-                id="brackets",
-            )
-        return layer
+        """Return the trees.
 
-    @classmethod
-    def restore(cls, field: Field, labels: Labels) -> Self:
-        """Return the trees of a derived set.
-
-        Raises LayerError: null-value, brackets (they do not match), label-length (more or fewer words than the row).
+        Raises LayerError: null-value, brackets (they do not match; in a labelled table, another spelling of a tree),
+        label-length (more or fewer words than the row).
         """
         name, column = field.column, labels.typed(field.column, pa.string())
         if column.null_count:
@@ -83,7 +68,18 @@ class ConstituentTrees(Layer):
             raise LayerError(f"{name}: {read.what}", where=labels.row(read.row), fix=fix, id="brackets")
         found, leaves = read
         _check_lengths(name, leaves, labels)
-        return cls(name, found)
+        layer = cls(name, found)
+        texts = column if labels.stored else layer.columns(labels.batch)[name]
+        wrong = np.flatnonzero(differs(column, texts))
+        if wrong.size:
+            row = int(wrong[0])
+            raise LayerError(
+                f"a tree of {name} does not have the words of its row, or not one space between its parts",
+                where=labels.row(row),
+                fix=f"write {texts[row].as_py()[:200]}",
+                id="brackets",
+            )
+        return layer
 
     def realign(self, move: Realignment) -> ConstituentTrees:
         """Return the trees in the derived order. Counts the constituents that are left out."""

@@ -21,7 +21,7 @@ from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges
 from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Labels, Layer, Realignment, read_classes, record_lists, stored_classes
+from derivlang.core.layers.base import Labels, Layer, Realignment, read_classes, side_columns
 from derivlang.core.layers.tag_schemes import (
     IOB2,
     PREFIXES,
@@ -68,6 +68,8 @@ class Spans(Layer):
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
         """Return the entities of a tag column, strings or class numbers. Raises as `from_tags`."""
+        if labels.stored:  # in IOB2
+            field = replace(field, given=None, given_classes=None, scheme=None)
         given = replace(field, classes=field.given_classes or field.classes)
         codes = read_classes(given, labels.per_word(field.column, shown=field.input), labels.word)
         return cls.from_tags(
@@ -81,12 +83,6 @@ class Spans(Layer):
             repair=labels.repair,
             counts=labels.counts,
         )
-
-    @classmethod
-    def restore(cls, field: Field, labels: Labels) -> Self:
-        """Return the entities of a derived set's column of class numbers."""
-        codes = stored_classes(field, labels.per_word(field.column), lowest=0)
-        return cls.from_tags(field.column, codes, _classes(field), labels.batch.unit_words)
 
     @classmethod
     def from_tags(
@@ -178,7 +174,7 @@ class Spans(Layer):
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the column of class numbers, list<int64>[R]."""
         tags = to_arrow(self.tags(batch.n_words).astype(np.int64))
-        return {self.name: record_lists(batch, tags)}
+        return side_columns(self.name, batch, tags)
 
     def group(self, batch: BareBatch, policies: Policies, inside: Bool) -> None:
         """Set `inside` for each word of an entity but its first, under `atomic`."""

@@ -66,22 +66,17 @@ class Scheme:
     def write(self, entities: Entities, firsts: Bool) -> Int32:
         """Return int32[N], the prefix of each word. firsts: bool[N], words that begin a sentence."""
         start, end, types = entities
+        # touches[e]: entity e + 1 follows entity e directly and has its type.
+        touches = (start[1:] == end[:-1]) & (types[1:] == types[:-1]) & ~firsts[start[1:]]
+        row = np.zeros(len(start), np.int64)  # of the table below
+        row[1:][touches & bool(self.after)] = 1
+        row[:-1][touches & bool(self.before)] = 2
+        table = [list(map(PREFIXES.index, letters or self.usual)) for letters in (self.usual, self.after, self.before)]
+        alone, first, middle, last = np.array(table, np.int32)[row].T
         out = np.zeros(len(firsts), np.int32)
-        alone, first, middle, last = _table(self.usual)
-        out[expand_ranges(start, end - start)] = middle
+        out[expand_ranges(start, end - start)] = np.repeat(middle, end - start)
         out[end - 1] = last
         out[start] = np.where(end - start == 1, alone, first)
-        # touches[e]: entity e + 1 follows entity e directly and has its type. Hence `+ 1` for `after`, but not for
-        # `before`.
-        touches = (start[1:] == end[:-1]) & (types[1:] == types[:-1]) & ~firsts[start[1:]]
-        if self.after:
-            alone, first, _, _ = _table(self.after)
-            at = np.flatnonzero(touches) + 1
-            out[start[at]] = np.where(end[at] - start[at] == 1, alone, first)
-        if self.before:
-            alone, _, _, last = _table(self.before)
-            at = np.flatnonzero(touches)
-            out[end[at] - 1] = np.where(end[at] - start[at] == 1, alone, last)
         return out
 
 
@@ -282,7 +277,3 @@ def with_scheme(field: Field, names: Sequence[str], scheme: str | None = None) -
 
 def _likely(prefixes: set[str]) -> str:
     return next((name for name, scheme in SCHEMES.items() if scheme.prefixes >= prefixes), IOB2)
-
-
-def _table(letters: str) -> list[int]:
-    return [PREFIXES.index(letter) for letter in letters]

@@ -24,7 +24,7 @@ from derivlang.core.arrays import Bool, Int32, Int64, Objects, expand_ranges, le
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Labels, Layer, Realignment, record_lists
+from derivlang.core.layers.base import Labels, Layer, Realignment, side_columns
 from derivlang.core.layers.deps import NO_DEPS, Deps, EmptyNodes, Graph, connected, read_deps
 from derivlang.core.layers.misc import Misc
 from derivlang.core.layers.nodes import NODES, Nodes, move_empty, move_ranges, stray
@@ -78,6 +78,8 @@ class Tree(Layer):
         **{name.format("misc"): what.format("misc") for name, what in Misc.losses.items()},  # MISC of these lines
     }
 
+    relations: ClassVar[type[Words]] = Words
+
     head: Int32
     deprel: Words
     deps: Deps | None = None
@@ -87,63 +89,26 @@ class Tree(Layer):
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
-        """Return the trees of a treebank. Raises LayerError as `first_fault` describes, and head-range."""
-        head = to_numpy(_heads("head", labels))
-        without = np.flatnonzero(head == NO_HEAD)
-        relations = labels.strings("deprel").take(to_arrow(without)).to_pylist() if len(without) else []
-        root = next((at for at, name in zip(without, relations, strict=True) if name.lower() == "root"), None)
-        if root is not None:
-            raise LayerError(
-                "the word has the relation root, but the head -1, which stands for none",
-                where=labels.word(int(root)),
-                fix="write 0 for the root; if heads count the words from 0, add 1 to each",
-                id="head-range",
-            )
-        fault = first_fault(head, labels.batch.unit_words, whole=labels.whole_trees)
-        if fault is not None:
-            word, what, id = fault
-            raise LayerError(
-                f"the word has {what}",
-                where=labels.word(word),
-                fix="correct the tree, or leave out the sentence",
-                id=id,
-            )
-        trees = cls._of(field, labels)
-        if labels.whole_trees:
-            trees._check_relations(labels)
-        return trees
+        """Return the trees of a treebank, or of a derived set. Raises LayerError as `first_fault`, and head-range.
 
-    def _check_relations(self, labels: Labels) -> None:
-        """Count the words whose relation is not one of Universal Dependencies. Raise LayerError if all are."""
-        names = [(name or "_").partition(":")[0] for name in self.deprel.values.to_pylist()]
-        unknown = np.array([name not in _KNOWN for name in names], bool)[self.deprel.codes]
-        if len(unknown) and unknown.all():
-            raise LayerError(
-                f"{names[self.deprel.codes[0]]!r} is not a relation of Universal Dependencies, nor is any other here",
-                where=labels.word(0),
-                fix="an order of trees reads nsubj, obj, obl …, in small letters: convert the relations, or parse the "
-                "text",
-                id="unknown-relation",
-            )
-        if unknown.any():
-            labels.counts[UNKNOWN] += int(unknown.sum())
-
-    @classmethod
-    def restore(cls, field: Field, labels: Labels) -> Self:
-        """Return the trees of a derived set. Only the range of heads is checked: undone heads may not form trees."""
-        check_range("head", _heads("head", labels), labels, lowest=NO_HEAD)
-        return cls._of(field, labels)
-
-    @classmethod
-    def _of(cls, field: Field, labels: Labels) -> Self:
+        Of a derived set only the range of heads is checked: undone heads may not form trees.
+        """
+        every = cls.relations.every_side
+        heads, relations = _heads("head", labels, every_side=every), labels.strings("deprel", every_side=every)
+        if labels.stored:
+            check_range("head", heads, labels, lowest=0 if every else NO_HEAD)
+        else:
+            _check_trees(heads, relations, labels)
         units = labels.batch.unit_words
         mwt, empty = (
             Nodes.read(labels.typed(name, NODES), units, mark, labels.row) if name in labels else None
             for name, mark in (("mwt", "-"), ("empty_nodes", "."))
         )
-        deprel = Words.of("deprel", labels.strings("deprel"), "dep")
+        deprel = cls.relations.of("deprel", relations, "dep")
         deps = _read_deps(labels) if "deps" in labels else None
-        return cls(to_numpy(_heads("head", labels)), deprel, deps, mwt, empty, lexical=field.lexical)
+        if labels.whole_trees:
+            _check_relations(deprel, labels)
+        return cls(to_numpy(heads), deprel, deps, mwt, empty, lexical=field.lexical)
 
     def realign(self, move: Realignment) -> Self:
         """Return the trees in the derived order. Counts dissolved multiword tokens and dropped empty nodes."""
@@ -174,9 +139,9 @@ class Tree(Layer):
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the columns head, deprel and, if the set has them, deps, mwt and empty_nodes."""
-        out = {"head": record_lists(batch, to_arrow(self.head)), **self.deprel.columns(batch)}
+        out = side_columns("head", batch, to_arrow(self.head)) | self.deprel.columns(batch)
         if self.deps is not None:
-            out["deps"] = record_lists(batch, self.deps.strings())
+            out |= side_columns("deps", batch, self.deps.strings())
         rows = to_arrow(batch.records[:, 0])
         for name, nodes in (("mwt", self.mwt), ("empty_nodes", self.empty)):
             if nodes is not None:
@@ -212,7 +177,7 @@ class Heads(Layer):
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the list column."""
-        return {self.name: record_lists(batch, to_arrow(self.head))}
+        return side_columns(self.name, batch, to_arrow(self.head))
 
 
 def _graph(deps: Deps, empty: Nodes | None, places: EmptyNodes | None) -> Graph:
@@ -231,9 +196,9 @@ def _read_deps(labels: Labels) -> Deps:
     return deps
 
 
-def _heads(name: str, labels: Labels) -> pa.Array:
+def _heads(name: str, labels: Labels, *, every_side: bool = False) -> pa.Array:
     """Return the heads of a column, int32[N]. Raise LayerError head-range for a null."""
-    flat = labels.per_word(name, pa.int32())
+    flat = labels.per_word(name, pa.int32(), every_side=every_side)
     if flat.null_count:
         at = int(np.flatnonzero(to_numpy(flat.is_null()))[0])
         what = "a head must be the number of a word, 0 for the root, or -1 for none"
@@ -241,15 +206,48 @@ def _heads(name: str, labels: Labels) -> pa.Array:
     return flat
 
 
-def check_range(name: str, heads: pa.Array, labels: Labels, side: int = 0, lowest: int = 0) -> None:
-    """Raise LayerError if a head of a derived set is not 0 or the number of a word of its row.
+def _check_trees(heads: pa.Array, relations: pa.Array, labels: Labels) -> None:
+    """Raise LayerError if the heads of a treebank are not trees, or if a root has no head."""
+    head = to_numpy(heads)
+    without = np.flatnonzero(head == NO_HEAD)
+    names = relations.take(to_arrow(without)).to_pylist() if len(without) else []
+    root = next((at for at, name in zip(without, names, strict=True) if name.lower() == "root"), None)
+    if root is not None:
+        raise LayerError(
+            "the word has the relation root, but the head -1, which stands for none",
+            where=labels.word(int(root)),
+            fix="write 0 for the root; if heads count the words from 0, add 1 to each",
+            id="head-range",
+        )
+    fault = first_fault(head, labels.batch.unit_words, whole=labels.whole_trees)
+    if fault is not None:
+        word, what, id = fault
+        raise LayerError(
+            f"the word has {what}",
+            where=labels.word(word),
+            fix="correct the tree, or leave out the sentence",
+            id=id,
+        )
 
-    heads: Arrow [N]. lowest: 0, or NO_HEAD where words may have none.
-    """
-    if heads.null_count or not pa.types.is_integer(heads.type):
-        raise LayerError(f"{name} does not hold a number for each word", id="head-range")
-    numbers = to_numpy(heads)
-    words = lengths_of(labels.batch.unit_words)[labels.batch.records[:, side]]
+
+def _check_relations(deprel: Words, labels: Labels) -> None:
+    """Count the words whose relation is not one of Universal Dependencies. Raise LayerError if all are."""
+    names = [(name or "_").partition(":")[0] for name in deprel.values.to_pylist()]
+    unknown = np.array([name not in _KNOWN for name in names], bool)[deprel.codes]
+    if len(unknown) and unknown.all():
+        raise LayerError(
+            f"{names[deprel.codes[0]]!r} is not a relation of Universal Dependencies, nor is any other here",
+            where=labels.word(0),
+            fix="an order of trees reads nsubj, obj, obl …, in small letters: convert the relations, or parse the text",
+            id="unknown-relation",
+        )
+    if unknown.any():
+        labels.counts[UNKNOWN] += int(unknown.sum())
+
+
+def check_range(name: str, heads: pa.Array, labels: Labels, lowest: int) -> None:
+    """Raise LayerError if a head, Arrow [N], is not from `lowest` to the number of words of its row."""
+    numbers, words = to_numpy(heads), labels.row_lengths
     wrong = (numbers < lowest) | (numbers > np.repeat(words, words))
     if wrong.any():
         at = labels.word(int(np.argmax(wrong)))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Int32, Int64, Objects, take_kept
 from derivlang.core.arrow import is_string, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
-from derivlang.core.layers.base import Labels, Layer, Realignment, read_classes, record_lists, stored_classes
+from derivlang.core.layers.base import Labels, Layer, Realignment, read_classes, side_columns
 from derivlang.core.schema import NO_LABEL, Field
 
 # The value of an inserted word in columns of these names; `_` in all others.
@@ -34,6 +34,7 @@ class Words(Layer):
     """
 
     text: ClassVar[bool] = False  # whether the values must be strings
+    every_side: ClassVar[bool] = False  # whether the words of all sides have values
 
     name: str
     codes: Int32
@@ -45,37 +46,29 @@ class Words(Layer):
     @classmethod
     def of(cls, name: str, flat: pa.Array, filler: str | None = None, *, lexical: bool = False) -> Self:
         """Return the layer of one value for each word, Arrow [N]."""
-        if isinstance(flat, pa.ChunkedArray):
-            flat = flat.combine_chunks()
         encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode(null_encoding="encode")
         codes = to_numpy(encoded.indices).astype(np.int32)
         return cls(name, codes, encoded.dictionary, filler, lexical=lexical)
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
-        """Return the values of a list column.
+        """Return the values of a list column. In a derived set -1 is an inserted word's value of a class label.
 
         Raises LayerError if a row has more or fewer values than words, null-value if one is null but must not be.
         """
         name, filler = field.column, _FILLERS.get(field.column, "_")
-        flat = labels.per_word(name, pa.string() if cls.text or field.lexical else None, shown=field.input)
+        kind = pa.string() if cls.text or field.lexical else None
+        flat = labels.per_word(name, kind, shown=field.input, every_side=cls.every_side)
         if pa.types.is_null(flat.type):  # nothing but nulls, whose kind is not known
             flat = flat.cast(pa.string())
         if field.classes is None:
             if flat.null_count and labels.no_null_strings and is_string(flat.type):
                 raise labels.no_value(name, flat)
             return cls.of(name, flat, filler, lexical=field.lexical)
-        return cls(name, read_classes(field, flat, labels.word), string_array(field.classes), filler, field.classes)
-
-    @classmethod
-    def restore(cls, field: Field, labels: Labels) -> Self:
-        """Return the values of a derived set's column, where -1 is an inserted word's value of a class label."""
-        if field.classes is None:
-            return cls.read(field, labels)
-        name, filler = field.column, _FILLERS.get(field.column, "_")
-        codes = stored_classes(field, labels.per_word(name))
-        codes = np.where(codes < 0, np.int32(len(field.classes)), codes)  # -1: an inserted word's filler is not a class
-        values = pa.concat_arrays([string_array(field.classes), pa.nulls(1, pa.string())])
+        codes, values = read_classes(field, flat, labels.word, inserted=labels.stored), string_array(field.classes)
+        if labels.stored:  # the filler of an inserted word is not a class
+            codes = np.where(codes < 0, np.int32(len(values)), codes)
+            values = pa.concat_arrays([values, pa.nulls(1, pa.string())])
         return cls(name, codes, values, filler, field.classes)
 
     def realign(self, move: Realignment) -> Self:
@@ -89,7 +82,8 @@ class Words(Layer):
             filler_code = pc.index(values, scalar(filler)).as_py() if filler is not None else -1
             if filler_code < 0:
                 filler_code = len(values)
-                values = pa.concat_arrays([values, _one(filler, values.type)])
+                new = pa.nulls(1, values.type) if filler is None else string_array([filler]).cast(values.type)
+                values = pa.concat_arrays([values, new])
             codes = np.where(index < 0, np.int32(filler_code), codes)
         return replace(self, codes=codes, values=values)
 
@@ -103,12 +97,7 @@ class Words(Layer):
             values = self.values.take(to_arrow(self.codes)).dictionary_encode()
         else:
             values = self.values.take(to_arrow(self.codes))
-        return {self.name: record_lists(batch, values)}
-
-
-def _one(value: str | None, kind: pa.DataType) -> pa.Array:
-    """Return an Arrow array [1] of a string or null."""
-    return pa.nulls(1, kind) if value is None else string_array([value]).cast(kind)
+        return side_columns(self.name, batch, values)
 
 
 def numbers_of(words: Words, number: Callable[[str], int]) -> Int64:
@@ -136,14 +125,6 @@ class Values(Layer):
         values = labels[field.column]
         if field.classes is not None:
             values = to_arrow(read_classes(field, values, labels.row, missing=NO_LABEL).astype(np.int64))
-        return cls(field.column, values)
-
-    @classmethod
-    def restore(cls, field: Field, labels: Labels) -> Self:
-        """Return the values of a derived set's column. Raises LayerError for a number that is not a class."""
-        values = labels[field.column]
-        if field.classes is not None:
-            stored_classes(field, values, null=-1)
         return cls(field.column, values)
 
     def realign(self, move: Realignment) -> Values:

@@ -8,7 +8,6 @@ the split, and i. So the first 100 rows are the same for n=100 and n=1000, and t
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -57,7 +56,7 @@ class Generator(Parameterised):
     def __str__(self) -> str:
         """Return the name of the source, without the parameters that have their defaults, and folders of files."""
         value, parameters = "", ""
-        for field in dataclasses.fields(self):
+        for field in self.spec_fields():
             given = getattr(self, field.name)
             if given != field.default:
                 text = quote(self.file_name(given) if field.metadata["file"] else text_of(given))
@@ -83,7 +82,7 @@ class Generator(Parameterised):
         columns, words, nodes: see `Made`; nodes: None for as many as words. content: what the rows depend on besides
         the parameters, such as a file's bytes.
         """
-        fields = [field for field in dataclasses.fields(self) if field.metadata["draws"]]
+        fields = [field for field in self.spec_fields() if field.metadata["draws"]]
         given = {key_of(field): getattr(self, field.name) for field in fields}
         stream = f"{PREFIX} {self.name} {self.rule_version} {given}"
         return Made(columns, words, nodes or words, stream, rows, sha256(content).hexdigest())

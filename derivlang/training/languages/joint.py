@@ -277,7 +277,7 @@ def is_mapped(pipeline: Pipeline) -> bool:
     An order that is fitted has none, since a twin holds no counts of words.
     """
     lexical = [transform for transform in pipeline.transforms if transform.has_lexicon]
-    fitted = any(transform.fits_order for transform in pipeline.transforms)
+    fitted = any(transform.fits_order and transform.saves for transform in pipeline.transforms)
     only_trans = len(lexical) < 2 and all(isinstance(transform, Trans) for transform in lexical)
     return only_trans and pipeline.is_permutation and not fitted
 

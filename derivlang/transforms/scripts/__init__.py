@@ -94,10 +94,11 @@ class Script:
         return load_script, (self.name, self.version)
 
 
-def script_names() -> list[str]:
+@functools.cache
+def script_names() -> tuple[str, ...]:
     """Return the sorted names of all scripts: the table files of this package, and "private"."""
     files = [entry.name for entry in resources.files(__name__).iterdir()]
-    return sorted([PRIVATE, *(file.removesuffix(".tsv") for file in files if file.endswith(".tsv"))])
+    return tuple(sorted([PRIVATE, *(file.removesuffix(".tsv") for file in files if file.endswith(".tsv"))]))
 
 
 @functools.cache
@@ -110,13 +111,12 @@ def load_script(name: str, version: int = 0) -> Script:
         raise KeyError(name)
     offset = _offset_of(name)
     if offset is None:
-        file = f"{name}.tsv"
-        text = resources.files(__name__).joinpath(file).read_text(encoding="utf-8")
-        return parse_script(text, name=name, file=file, version=version)
+        text = resources.files(__name__).joinpath(f"{name}.tsv").read_text(encoding="utf-8")
+        return parse_script(text, name=name, version=version)
     if version > 1:
         raise KeyError(version)
     description = PRIVATE_DESCRIPTION if name == PRIVATE else f"Code points of planes 0 and 1 that can move: + {offset}"
-    return Script(name, description, 1, _involution((), _fixed_points(), offset))
+    return Script(name, description, 1, _involution((), offset))
 
 
 def is_script(name: object) -> bool:
@@ -141,82 +141,35 @@ def _offset_of(name: str) -> int | None:
     return None
 
 
-def parse_script(text: str, *, name: str, file: str, version: int = 0) -> Script:
-    """Return the script whose table file has this text. file: its name in errors. version: of the table; 0: the newest.
+def parse_script(text: str, *, name: str, version: int = 0) -> Script:
+    """Return the script whose table file has this text. version: of the table; 0: the newest.
 
-    A line is empty, a `# comment` (the first is the description), `# table N`, which begins the pairs that table N
-    adds, or `source TAB target`: a swap of two characters, each literal or as `U+0023`. Raise ValueError with file and
-    line for any other line, a code point that occurs twice, a fixed point, or one outside planes 0 and 1.
+    The first line is the description. Another line is empty, a `# comment`, `# table N`, which begins the pairs that
+    table N adds, or `source TAB target`: a swap of two characters, each literal or as `U+0023`. The tests of the
+    package check its files. Raise KeyError(version) for a table that the file lacks.
     """
-    description = ""
-    newest = 1
-    line_of: dict[int, int] = {}  # code point -> the line that has it
-    pairs: list[tuple[int, int]] = []
-    fixed = _fixed_points()
-    # Not splitlines(): it also cuts at characters such as U+2028, and the line numbers would be wrong.
-    for number, line in enumerate(text.split("\n"), start=1):
-        # `#<TAB>x` is a mistyped pair; read as a comment it would be lost silently.
-        if line.startswith("#") and not line.startswith("#\t"):
-            description = description or line.removeprefix("#").strip()
-            if match := re.match(r"# table (\d+)", line):
-                newest += 1
-                if int(match[1]) != newest:
-                    raise ValueError(f"{file}:{number}: table {match[1]} follows table {newest - 1}")
-            continue
-        if not line:
-            continue
-        try:
-            source, target = _pair(line)
-            for codepoint in (source, target):
-                if codepoint in line_of:
-                    raise ValueError(f"U+{codepoint:04X} is already in line {line_of[codepoint]}")
-                if codepoint >= SWAPPED_PLANES or fixed[codepoint]:
-                    raise ValueError(f"U+{codepoint:04X} is a code point that no table may move")
-                line_of[codepoint] = number
-        except ValueError as error:
-            raise ValueError(f"{file}:{number}: {error}; change the line {line!r}") from None
-        if version == 0 or newest <= version:
-            pairs.append((source, target))
-    if version > newest:
+    # Not splitlines(): it also cuts at characters such as U+2028.
+    description, *lines = text.split("\n")
+    tables: list[list[list[int]]] = [[]]
+    for line in lines:
+        if line.startswith("# table "):
+            tables.append([])
+        elif line and not line.startswith("#"):
+            tables[-1].append([int(cell[2:], 16) if len(cell) > 1 else ord(cell) for cell in line.split("\t")])
+    if version > len(tables):
         raise KeyError(version)
-    if not description:
-        raise ValueError(f"{file}:1: no description; expected a first line '# what the script is'")
-    return Script(name=name, description=description, version=version or newest, table=_involution(pairs, fixed))
+    pairs = [pair for table in tables[: version or None] for pair in table]
+    return Script(name, description.removeprefix("# "), version or len(tables), _involution(pairs))
 
 
-def _pair(line: str) -> tuple[int, int]:
-    """Return the two code points that a line of a table file swaps."""
-    cells = line.split("\t")
-    if len(cells) != 2:
-        raise ValueError(f"expected source TAB target, found {len(cells)} column(s)")
-    return _codepoint(cells[0]), _codepoint(cells[1])
-
-
-def _codepoint(cell: str) -> int:
-    """Return the code point that a cell of a table file stands for."""
-    if re.fullmatch(r"U\+[0-9A-F]{4,6}", cell):
-        return int(cell[2:], 16)
-    if len(cell) != 1 or cell == "#":
-        raise ValueError(f"{cell!r} is not one character (a number sign is written U+0023)")
-    return ord(cell)
-
-
-def _fixed_points() -> npt.NDArray[np.bool_]:
-    """Return bool[SWAPPED_PLANES]: the code points of planes 0 and 1 that never move."""
-    fixed = np.zeros(SWAPPED_PLANES, dtype=np.bool_)
-    for first, last in FIXED_RANGES:
-        fixed[first : last + 1] = True
-    return fixed
-
-
-def _involution(
-    pairs: Sequence[tuple[int, int]], fixed: npt.NDArray[np.bool_], offset: int = PRIVATE_OFFSET
-) -> npt.NDArray[np.uint32]:
+def _involution(pairs: Sequence[Sequence[int]], offset: int = PRIVATE_OFFSET) -> npt.NDArray[np.uint32]:
     """Return the whole read-only table of a script: its pairs, and an offset for all other movable code points."""
     table = np.arange(CODEPOINTS, dtype=np.uint32)
     images = slice(offset, offset + SWAPPED_PLANES)
     low, high = table[:SWAPPED_PLANES].copy(), table[images].copy()
-    moves = ~fixed & ((high & 0xFFFE) != 0xFFFE)  # the last two code points of each plane are noncharacters
+    moves = (high & 0xFFFE) != 0xFFFE  # the last two code points of each plane are noncharacters
+    for first, last in FIXED_RANGES:
+        moves[first : last + 1] = False
     moves[[codepoint for pair in pairs for codepoint in pair]] = False
     table[:SWAPPED_PLANES] = np.where(moves, high, low)
     table[images] = np.where(moves, low, high)

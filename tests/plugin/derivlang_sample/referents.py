@@ -19,7 +19,7 @@ from derivlang.core.arrays import Int32, lengths_of
 from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Labels, Layer, Realignment, record_lists
+from derivlang.core.layers.base import Labels, Layer, Realignment, side_columns
 from derivlang.core.schema import Field
 
 
@@ -58,4 +58,4 @@ class Referents(Layer):
         return Referents(self.name, numbers)
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
-        return {self.name: record_lists(batch, to_arrow(self.numbers))}
+        return side_columns(self.name, batch, to_arrow(self.numbers))
