@@ -86,6 +86,13 @@ def all_orders(n: int) -> NDArray[np.int8]:
     return out
 
 
+def order_numbers(orders: NDArray[np.integer]) -> Int64:
+    """Return int64[q]: the number of each order, [q, n], in `all_orders`."""
+    n = orders.shape[1]
+    digits = n ** np.arange(n - 1, -1, -1)  # an order as a number in base n, which ascends: [2, 0, 1] -> 201
+    return np.asarray(np.searchsorted(all_orders(n) @ digits, orders @ digits))
+
+
 def to_dependents(orders: NDArray[np.int8], head_places: Int64) -> NDArray[np.int8]:
     """Return orders of dependents 0 … n - 2, with n - 1 for the head, from orders of members int8[q, n].
 

@@ -40,7 +40,7 @@ from derivlang.core.arrays import Int64, lengths_of
 from derivlang.core.errors import UsageError
 from derivlang.core.threads import one_thread
 from derivlang.formats.progress import rows_done, stage, steps_done
-from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, indicators, ordered_pairs
+from derivlang.grammar.enumerate_orders import MOST_MEMBERS, indicators, order_numbers, ordered_pairs
 from derivlang.grammar.families import Families, is_head, plain, relation_of
 from derivlang.grammar.weights import BOS, EOS, PAIRS, PUBLISHED, VIEWS, Float, Weights, views
 
@@ -216,10 +216,7 @@ class Problem:
         slots += [cells(("BI",), dependents, head), cells(("BI",), head, dependents)]
         slots += [cells(("BI",), bos, head[None]), cells(("BI",), head[None], eos)]
         order = np.where(np.arange(n) == heads[:, None], d, np.arange(n) - (np.arange(n) > heads[:, None]))
-        # Orders as numbers in base n, which `all_orders` lists ascending: [2, 0, 1] -> 201.
-        digits = n ** np.arange(n - 1, -1, -1)
-        observed = np.searchsorted(all_orders(n) @ digits, order @ digits)
-        return n, np.array(list(some.values())), observed, np.concatenate(slots)
+        return n, np.array(list(some.values())), order_numbers(order), np.concatenate(slots)
 
     def _strengths(self) -> Float:
         """Return the strength of each weight: l2 times the factor of its view.
