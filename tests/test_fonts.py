@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import derivlang
-from derivlang.display.page import faces, font_notes, shipped_faces, standalone_svg
+from derivlang.display.page import faces, file_of, font_notes, shipped_faces, standalone_svg
 from derivlang.transforms.scripts import load_script, script_names
 from tests.browser import Browser
 from tests.helpers import ROOT
@@ -29,7 +29,7 @@ def pairs(script: str) -> dict[int, int]:
 
 def files_in(text: str) -> list[str]:
     """The web fonts that a page carries."""
-    return [face.file for face in shipped_faces() if face.rule.partition("src:")[2].partition("; ")[2] in text]
+    return [file_of(rule) for rule in shipped_faces() if rule.partition("src:")[2].partition("; ")[2] in text]
 
 
 @pytest.mark.parametrize("script", TABLES)
@@ -38,21 +38,21 @@ def test_every_letter_that_a_script_writes_is_in_one_font(script: str) -> None:
     table = load_script(script).table
     for source, target in pairs(script).items():
         assert table[source] == target
-        assert sum(target in face.codes for face in shipped_faces()) == 1, f"U+{target:04X}: run docs/fonts.py"
-        assert not any(source in face.codes for face in shipped_faces())
+        assert sum(target in codes for codes in shipped_faces().values()) == 1, f"U+{target:04X}: run docs/fonts.py"
+        assert not any(source in codes for codes in shipped_faces().values())
 
 
 def test_a_font_has_the_characters_that_its_rule_names() -> None:
     fonts = pytest.importorskip("fontTools.ttLib", reason="pip install fonttools brotli")
     pytest.importorskip("brotli", reason="pip install fonttools brotli")
-    for face in shipped_faces():
-        font = fonts.TTFont(io.BytesIO((FOLDER / face.file).read_bytes()))
-        assert face.codes <= set(font.getBestCmap())  # and mirrored signs, which come along
+    for rule, codes in shipped_faces().items():
+        font = fonts.TTFont(io.BytesIO((FOLDER / file_of(rule)).read_bytes()))
+        assert codes <= set(font.getBestCmap())  # and mirrored signs, which come along
 
 
 def test_the_folder_has_the_fonts_and_their_licence() -> None:
     names = {entry.name for entry in FOLDER.iterdir()}
-    assert names == {"letters.css", "OFL.txt", *(face.file for face in shipped_faces())}
+    assert names == {"letters.css", "OFL.txt", *map(file_of, shipped_faces())}
     assert "SIL OPEN FONT LICENSE Version 1.1" in (FOLDER / "OFL.txt").read_text("utf-8")
 
 

@@ -33,7 +33,7 @@ def toy() -> Families:
 
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
-    problem = Problem(*distinct(toy(), "V"), FitSettings(l2=0.7, factors={"joint": 2.0, "fine joint": 0.5}))
+    problem = Problem(distinct(toy(), "V"), FitSettings(l2=0.7, factors={"joint": 2.0, "fine joint": 0.5}))
     rng = np.random.default_rng(0)
     weights = rng.normal(size=len(problem.cells))
     _, gradient = problem.value(weights)
@@ -46,7 +46,7 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
 
 def test_the_value_is_the_likelihood_of_the_model() -> None:
     """The fitted objective and `log_probs`, two programmes, agree."""
-    problem = Problem(*distinct(toy(), "V"), FitSettings(l2=1e-12))
+    problem = Problem(distinct(toy(), "V"), FitSettings(l2=1e-12))
     weights = np.random.default_rng(1).normal(size=len(problem.cells))
     model = OrderModel(Grammar("", "", "v2", {"V": problem.weights(weights)}))
     families = toy().take(np.arange(43))
@@ -108,10 +108,8 @@ def articles() -> Families:
 
 
 def test_thinned_families() -> None:
-    families = Families.of([["DET&det", "ADJ&amod", "@NOUN&@"]])
-    got, counts = thinned(families, np.array([2.0]), 0.25)
-    found = {" ".join(got.labels(f)): count for f, count in enumerate(counts.tolist())}
-    assert found == {
+    got = thinned({("DET&det", "ADJ&amod", "@NOUN&@"): 2.0}, 0.25)
+    assert {" ".join(labels): count for labels, count in got.items()} == {
         "DET&det ADJ&amod @NOUN&@": 1.125,
         "ADJ&amod @NOUN&@": 0.375,
         "DET&det @NOUN&@": 0.375,
@@ -122,21 +120,19 @@ def test_thinned_families() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9])
 def test_thinning_leaves_out_each_dependent_on_its_own(share: float) -> None:
     """Against every choice of who stays, one by one; the sum of the counts stays what it was."""
-    families, counts = distinct(toy(), "V")
-    counts *= np.linspace(0.5, 2, len(counts))
+    own = distinct(toy(), "V")
+    counted = {labels: own[labels] * factor for labels, factor in zip(own, np.linspace(0.5, 2, len(own)), strict=True)}
     expected: dict[tuple[str, ...], float] = {}
-    for f, count in enumerate(counts.tolist()):
-        labels = families.labels(f)
+    for labels, count in counted.items():
         for stays in product((True, False), repeat=len(labels)):
             chances = [1.0 if label.startswith("@") else 1 - share if stay else share
                        for label, stay in zip(labels, stays, strict=True)]  # fmt: skip
             if all(stay or not label.startswith("@") for label, stay in zip(labels, stays, strict=True)):
                 left = tuple(label for label, stay in zip(labels, stays, strict=True) if stay)
                 expected[left] = expected.get(left, 0.0) + count * float(np.prod(chances))
-    got, weights = thinned(families, counts, share)
-    found = {tuple(got.labels(f)): count for f, count in enumerate(weights.tolist())}
+    found = thinned(counted, share)
     assert found == pytest.approx({labels: count for labels, count in expected.items() if count})
-    assert weights.sum() == pytest.approx(counts.sum())
+    assert sum(found.values()) == pytest.approx(sum(counted.values()))
     assert list(found) == sorted(found)
 
 

@@ -200,13 +200,13 @@ def test_pairs_are_the_sentences_and_hold_every_link(units: list[list[str]], see
     found = segments(result.source, result.derived, result.order)
     links = links_of(result.order, found)
     source, target = batch.strings().to_pylist(), result.derived.strings().to_pylist()
-    ours = [source[a:b] for a, b in zip(found.source_begin, found.source_end, strict=True)]
-    theirs = [target[a:b] for a, b in zip(found.begin, found.end, strict=True)]
+    ours = [source[a:b] for a, b in found[:, 1:3].tolist()]
+    theirs = [target[a:b] for a, b in found[:, 3:].tolist()]
     kept = [(s, t) for s, t in zip(sentence_lists(batch), _sentences(result), strict=True) if s and t]
     if result.order.is_permutation:
         assert list(zip(ours, theirs, strict=True)) == kept
-    assert len(links.pair) == int((result.order.index >= 0).sum())
-    for p, i, j in zip(links.pair, links.source, links.derived, strict=True):
+    assert len(links) == int((result.order.index >= 0).sum())
+    for p, i, j in links.tolist():
         assert ours[p][i] == theirs[p][j]
     assert all(ours)
     assert all(theirs)
@@ -229,11 +229,7 @@ def test_sentences_that_an_order_mixes_are_one_pair() -> None:
     sentences = np.array([0, 6, 6, 8, 10])
     order = Order(index, sentences, np.zeros(4, np.int32), 10)
     found = segments(batch, replace(realign(batch, order), units=np.array([0, 3, 4])), order)
-    assert list(zip(found.source_begin, found.source_end, found.begin, found.end, strict=True)) == [
-        (0, 6, 0, 6),
-        (6, 8, 6, 8),
-        (8, 10, 8, 10),
-    ]
+    assert found[:, 1:].tolist() == [[0, 6, 0, 6], [6, 8, 6, 8], [8, 10, 8, 10]]
 
 
 # bad input

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -35,28 +36,14 @@ from derivlang.formats.opening import open_lines
 from derivlang.formats.progress import rows_done, stage
 
 
-def decode(table: TypePairs, beliefs: Iterable[Beliefs], n_rows: int, method: Method) -> Links:
+def decode(table: TypePairs, beliefs: Sequence[Beliefs], n_rows: int, method: Method) -> Links:
     """Return the links of n_rows sentence pairs; pairs with an empty side have none."""
-    n_pairs = sum(len(block.rows) for block in table.blocks)
+    chosen = [partial(_best, reverse=reverse) for reverse in (False, True)]
     if method.name == "posterior":
-        with stage("choosing links", "rows", n_pairs):
-            return _collect(
-                (
-                    (block, _above(belief, method.threshold))
-                    for block, belief in zip(table.blocks, beliefs, strict=True)
-                ),
-                n_rows,
-            )
-    beliefs = list(beliefs)
-    with stage("choosing links", "rows", 2 * n_pairs):
-        both = [
-            _collect(
-                ((block, _best(belief, reverse=reverse)) for block, belief in zip(table.blocks, beliefs, strict=True)),
-                n_rows,
-            )
-            for reverse in (False, True)
-        ]
-    return symmetrise(both[0], both[1], method.name)
+        chosen = [partial(_above, threshold=method.threshold)]
+    with stage("choosing links", "rows", len(chosen) * sum(len(block.rows) for block in table.blocks)):
+        found = [_collect(zip(table.blocks, map(choose, beliefs), strict=True), n_rows) for choose in chosen]
+    return found[0] if method.name == "posterior" else symmetrise(found[0], found[1], method.name)
 
 
 _Cells = tuple[Int64, Int64, Int64]  # target words, pairs, source words

@@ -220,29 +220,31 @@ def method(text: str) -> Method:
 
 def symmetrise(forward: Links, backward: Links, name: str) -> Links:
     """Return one set of links. name: any of METHODS except `posterior`, which needs posteriors."""
-    n_rows = len(forward)
-    width = 1 + max(
-        int(side.max(initial=0)) for side in (forward.source, forward.target, backward.source, backward.target)
-    )
-    first, second = (np.unique(keys_of(links, width)) for links in (forward, backward))
-    if name == "union":
-        return _links(np.union1d(first, second), width, n_rows)
-    both = np.intersect1d(first, second)
-    if name == "intersection":
-        return _links(both, width, n_rows)
-    if name != "grow-diag-final-and":
+    joins = {"union": _union, "intersection": _intersection, "grow-diag-final-and": grow_diag_final_and}
+    if name not in joins:
         raise unknown("symmetrisation", name, METHODS)
-    either = np.setxor1d(first, second)
-    rows = np.unique(either // (width * width))  # in other rows the directions agree, and nothing can grow
-    kept = [both[~np.isin(both // (width * width), rows)]]
-    with stage("joining both directions", "rows", len(rows)):
-        for row in rows.tolist():
-            low = row * width * width
-            span = [_of_row(keys, low, width) for keys in (first, second)]
-            grown = grow_diag_final_and(*span)
-            kept.append(np.array([low + i * width + j for i, j in grown], np.int64))
+    found = [np.zeros((0, 2), np.int32)]
+    with stage("joining both directions", "rows", len(forward)):
+        for both in zip(_by_row(forward), _by_row(backward), strict=True):
+            found.append(np.array([*joins[name](*both)], np.int32).reshape(-1, 2))
             rows_done(1)
-    return _links(np.concatenate(kept), width, n_rows)
+    rows = np.repeat(np.arange(len(forward)), [len(links) for links in found[1:]])
+    source, target = np.concatenate(found).T
+    return Links.of(rows, source, target, len(forward))
+
+
+def _by_row(links: Links) -> Iterator[list[Link]]:
+    """Yield the links of each sentence pair, sorted."""
+    for begin, end in itertools.pairwise(links.offsets.tolist()):
+        yield sorted({*zip(links.source[begin:end].tolist(), links.target[begin:end].tolist(), strict=True)})
+
+
+def _union(forward: list[Link], backward: list[Link]) -> set[Link]:
+    return {*forward, *backward}
+
+
+def _intersection(forward: list[Link], backward: list[Link]) -> set[Link]:
+    return {*forward} & {*backward}
 
 
 def grow_diag_final_and(forward: list[Link], backward: list[Link]) -> set[Link]:
@@ -272,14 +274,3 @@ def grow_diag_final_and(forward: list[Link], backward: list[Link]) -> set[Link]:
                 source.add(i)
                 target.add(j)
     return links
-
-
-def _of_row(keys: Int64, low: int, width: int) -> list[Link]:
-    begin, end = np.searchsorted(keys, [low, low + width * width])
-    return [divmod(key, width) for key in (keys[begin:end] - low).tolist()]
-
-
-def _links(keys: Int64, width: int, n_rows: int) -> Links:
-    rows, cells = np.divmod(keys, width * width)
-    source, target = np.divmod(cells, width)
-    return Links.of(rows, source.astype(np.int32), target.astype(np.int32), n_rows)

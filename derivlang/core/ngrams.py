@@ -102,10 +102,14 @@ def word_bits(train: Sentences, held_out: Sentences, longest: int) -> dict[int, 
             occurs = np.bincount(grams[places], minlength=n_grams).astype(np.float64)
             model = _Counts.of(occurs, context_of, n_contexts)
             out[length] = -np.log2(model.smoothed(found[asked], contexts_found[asked], probability))
+            if length == longest:
+                break
         # Longer by one: the n-gram at the place before, and the word. The first place has none; it holds a sign.
         before, before_found = np.roll(grams, 1), np.roll(found, 1)
-        keys, first, longer = np.unique(before * (sign + 1) + text, return_index=True, return_inverse=True)
-        continued = np.bincount(grams[first[is_word[first]]], minlength=n_grams).astype(np.float64)
+        keys, longer = np.unique(before * (sign + 1) + text, return_inverse=True)
+        one = np.empty(len(keys), np.int64)  # a place of each
+        one[longer] = np.arange(len(text))
+        continued = np.bincount(grams[one[is_word[one]]], minlength=n_grams).astype(np.float64)
         model = _Counts.of(continued, context_of, n_contexts)
         probability = model.smoothed(found[asked], contexts_found[asked], probability)
         wanted = before_found * (sign + 1) + other

@@ -107,36 +107,18 @@ def kinds_of(row: LinkedLines) -> list[tuple[int, int, str]]:
 
     A pair is the same, earlier or later by its place among all pairs: a deleted word before it moves nothing.
     """
-    kept = sorted(word for word in row.order if word >= 0)
-    rank = {word: number for number, word in enumerate(kept)}
-    places = [place for place, word in enumerate(row.order) if word >= 0]
-    rank_of_place = {place: number for number, place in enumerate(places)}
-    out = []
-    for word, place in enumerate(row.positions):
-        moved = rank_of_place[place] - rank[word] if place >= 0 else 0
-        kind = "deleted" if place < 0 else "same" if not moved else "earlier" if moved < 0 else "later"
-        out.append((word, place, kind))
+    kept = [word for word in row.order if word >= 0]
+    rank = {word: number for number, word in enumerate(sorted(kept))}
+    kinds = {word: ("same", "later", "earlier")[np.sign(place - rank[word])] for place, word in enumerate(kept)}
+    out = [(word, place, kinds.get(word, "deleted")) for word, place in enumerate(row.positions)]
     return out + [(-1, place, "inserted") for place, word in enumerate(row.order) if word < 0]
 
 
-def _said_of(row: LinkedLines, pairs: Sequence[tuple[int, int, str]]) -> list[tuple[str, ...]]:
-    """Return what a reader should know of each pair: the source word, then the derived word, each with its labels."""
-    labels = row.source.labels(), row.derived.labels()
-    out = []
-    for word, place, _ in pairs:
-        parts = []
-        for name, line, of, position in zip(
-            ("source", "derived"), (row.source, row.derived), labels, (word, place), strict=True
-        ):
-            if position >= 0:
-                known = f" ({', '.join(of[position])})" if of[position] else ""
-                parts.append(f"{name} {position}: {isolated(line.words[position])}{known}")
-        if word < 0:
-            parts.append("inserted: it has no source word")
-        if place < 0:
-            parts.append("deleted: it has no derived word")
-        out.append(tuple(parts))
-    return out
+def _said_of(name: str, line: Line) -> list[str]:
+    """Return what a reader should know of each word of a line: its position, its letters and its labels."""
+    known = (f" ({', '.join(labels)})" if labels else "" for labels in line.labels())
+    words = enumerate(zip(line.words, known, strict=True))
+    return [f"{name} {position}: {isolated(word)}{labels}" for position, (word, labels) in words]
 
 
 def draw(row: LinkedLines, colours: dict[str, int]) -> Drawing:
@@ -166,7 +148,10 @@ def draw(row: LinkedLines, colours: dict[str, int]) -> Drawing:
         *_boxes(derived, second, above_words, colours),
     ]
     drawn = []
-    for (word, place, kind), said in zip(pairs, _said_of(row, pairs), strict=True):
+    # The last one is for the position -1, of a word that is not there.
+    of_source = [*_said_of("source", row.source), "inserted: it has no source word"]
+    of_derived = [*_said_of("derived", row.derived), "deleted: it has no derived word"]
+    for word, place, kind in pairs:
         texts = []
         for side, position, tag_y in ((source, word, base + 5 + SMALL), (derived, place, second - SIZE - 4)):
             if position >= 0:
@@ -177,8 +162,9 @@ def draw(row: LinkedLines, colours: dict[str, int]) -> Drawing:
         if word >= 0 and place >= 0:
             a, b, middle = source.x[word], derived.x[place], (begin + end) / 2
             link = f"M{a:.1f},{begin:.1f} C{a:.1f},{middle:.1f} {b:.1f},{middle:.1f} {b:.1f},{end:.1f}"
+        said = f"{of_source[word]}; {of_derived[place]}" if word >= 0 else f"{of_derived[place]}; {of_source[word]}"
         arcs = tuple(side.arcs[p] for side, p in ((source, word), (derived, place)) if p in side.arcs)
-        drawn.append(DrawnPair("; ".join(said), kind, tuple(texts), link, arcs))
+        drawn.append(DrawnPair(said, kind, tuple(texts), link, arcs))
     return Drawing(total, second + 10 + below, tuple(boxes), tuple(drawn))
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -165,26 +164,16 @@ def _template(name: str) -> Template:
 # Fonts
 
 
-@dataclass(frozen=True, slots=True)
-class Face:
-    """A web font. rule: its `@font-face`, which names file. codes: the code points that it has."""
-
-    rule: str
-    file: str
-    codes: frozenset[int]
-
-
 @cache
-def shipped_faces() -> tuple[Face, ...]:
-    """Return the web fonts of the package."""
-    rules = (_FOLDER / "letters.css").read_text("utf-8").splitlines()
-    return tuple(Face(rule, re.findall(r"url\((.*?)\)", rule)[0], _codes(rule)) for rule in rules)
+def shipped_faces() -> dict[str, frozenset[int]]:
+    """Return the `@font-face` rules of the web fonts of the package, with the code points that each has."""
+    return {rule: _codes(rule) for rule in (_FOLDER / "letters.css").read_text("utf-8").splitlines()}
 
 
 def faces(text: str) -> str:
     """Return the rules of the web fonts that have characters of a text, with the fonts in them."""
     codes = set(map(ord, text))
-    return "".join(f"{_inlined(face)}\n" for face in shipped_faces() if not codes.isdisjoint(face.codes))
+    return "".join(f"{_inlined(rule)}\n" for rule, own in shipped_faces().items() if not codes.isdisjoint(own))
 
 
 def font_notes(words: Iterable[str]) -> list[str]:
@@ -198,10 +187,16 @@ def font_notes(words: Iterable[str]) -> list[str]:
     ]
 
 
+def file_of(rule: str) -> str:
+    """Return the file that a `@font-face` rule names."""
+    return str(re.findall(r"url\((.*?)\)", rule)[0])
+
+
 @cache
-def _inlined(face: Face) -> str:
-    data = base64.b64encode((_FOLDER / face.file).read_bytes()).decode()
-    return face.rule.replace(f"url({face.file})", f"url(data:font/woff2;base64,{data})")
+def _inlined(rule: str) -> str:
+    file = file_of(rule)
+    data = base64.b64encode((_FOLDER / file).read_bytes()).decode()
+    return rule.replace(f"url({file})", f"url(data:font/woff2;base64,{data})")
 
 
 def _codes(rule: str) -> frozenset[int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from derivlang.core.errors import UsageError, visible
@@ -33,25 +33,28 @@ def text_of(row: LinkedLines, paint: Paint, colours: dict[str, int]) -> str:
 
     paint: colours a piece of text. colours: a number for each label of a span.
     """
-    row, colours = _visible(row), {visible(label): number for label, number in colours.items()}
+
+    def shown(text: str, kind: str) -> str:
+        return paint(visible(text), kind)
+
     source, derived = row.source, row.derived
     values = row.values.items() if not derived.brackets else [(n, v) for n, v in row.values.items() if n != PARSE]
     header = "  ".join(f"{name} {value}" for name, value in (*row.facts.items(), *values))
-    lines = [header] if header else []
+    lines = [visible(header)] if header else []
     for name, line in (("source", source), ("derived", derived)):
-        lines.append(f"  {paint(f'{name:<8}', 'soft')} {' '.join(_painted(line, paint, colours))}".rstrip())
+        lines.append(f"  {paint(f'{name:<8}', 'soft')} {' '.join(_painted(line, shown, colours))}".rstrip())
     kinds = {place: kind for _, place, kind in kinds_of(row) if place >= 0}
     wide = max(map(columns, derived.words), default=0)
     own = max((columns(source.words[i]) if i >= 0 else 1 for i in row.order), default=0)
     labels = _labels(derived)
-    words, partners = _painted(derived, paint, colours), _painted(source, paint, colours)
+    words, partners = _painted(derived, shown, colours), _painted(source, shown, colours)
     for place, word in enumerate(row.order):
         left = words[place] + " " * (wide - columns(derived.words[place]))
         right = f"  - {' ' * own}"
         if word >= 0:
             right = f"{word:>3} {partners[word]}{' ' * (own - columns(source.words[word]))}"
         arrow = paint("<-", kinds[place])
-        known = paint("  ".join(labels[place]), "soft")
+        known = shown("  ".join(labels[place]), "soft")
         lines.append(f"  {place:>3} {left}  {arrow} {right}  {known}".rstrip())
     for word, place in enumerate(row.positions):
         if place < 0:
@@ -72,27 +75,13 @@ def tags_of(line: Line) -> dict[str, list[str]]:
 
 def columns(text: str) -> int:
     """Return the number of terminal columns: wide East Asian characters take two, combining marks none."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def _visible(row: LinkedLines) -> LinkedLines:
-    source, derived = map(_visible_line, (row.source, row.derived))
-    facts, values = ({visible(k): visible(v) for k, v in some.items()} for some in (row.facts, row.values))
-    return LinkedLines(source, derived, row.order, facts, values)
-
-
-def _visible_line(line: Line) -> Line:
-    def shown(texts: Sequence[str]) -> tuple[str, ...]:
-        return tuple(map(visible, texts))
-
-    spans = tuple(replace(span, label=visible(span.label)) for span in line.spans)
-    tags = {name: shown(values) for name, values in line.tags.items()}
-    return Line(shown(line.words), line.head, shown(line.relation), tags, spans, shown(line.brackets))
+    shown = visible(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in shown)
 
 
 def _painted(line: Line, paint: Paint, colours: dict[str, int]) -> list[str]:
     """Return the words of a line, with entities and answers in their colours."""
-    words = list(line.words)
+    words = list(map(visible, line.words))
     for span in sorted(line.spans, key=lambda span: span.kind):
         for word in range(span.first, span.end):
             words[word] = paint(line.words[word], f"label {colours[span.label]}")
@@ -110,8 +99,9 @@ def _labels(line: Line) -> list[list[str]]:
     for tags in tags_of(line).values():
         for word, tag in enumerate(tags):
             labels[word] += [tag] if tag != "O" else []
+    labels = [[visible(label) for label in own] for own in labels]
     wide = max(len("  ".join(own)) for own in labels) if line.brackets else 0
-    for word, piece in enumerate(line.brackets):
+    for word, piece in enumerate(map(visible, line.brackets)):
         labels[word] = [f"{'  '.join(labels[word]):<{wide}}", piece] if wide else [piece]
     for span in line.spans:
         for word in range(span.first, span.end) if span.kind == "answer" else ():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -129,24 +130,26 @@ def match(
             id="sample",
         )
 
-    def parts(value: float) -> Parts:
-        return parts_of(batches, family.at(value), Lexicon())
+    goal, tried = _mean(wanted), dict[float, Parts]()
 
-    goal = _mean(wanted)
-    tried: list[tuple[float, float]] = []  # values of the parameter, and how far their languages are beyond the goal
-    for point in np.linspace(dial.near, dial.far, _POINTS).tolist():
-        there = parts(point)
-        tried.append((point, _mean(there) - goal))
-        if len(tried) > 1 and tried[0][1] * tried[-1][1] <= 0:
-            (a, gap_a), (b, gap_b) = tried[-2:]
-            within = _half_interval(wanted, there, (gap_b - gap_a) / (b - a)) or 0.0
-            close = max(within / 100, _EXACT * abs(dial.far - dial.near))  # 200 of them are the interval
-            value = _rounded(_root(lambda x: _mean(parts(x)) - goal, tried[-2], tried[-1], close))
+    def parts(value: float) -> Parts:
+        if value not in tried:
+            tried[value] = parts_of(batches, family.at(value), Lexicon())
+        return tried[value]
+
+    def gap(value: float) -> float:
+        return _mean(parts(value)) - goal
+
+    points = np.linspace(dial.near, dial.far, _POINTS).tolist()
+    for a, b in pairwise(points):
+        if gap(dial.near) * gap(b) <= 0:
+            rough = _half_interval(wanted, parts(b), (gap(b) - gap(a)) / (b - a)) or 0.0
+            value = _root(gap, a, b, max(rough / _CLOSE[by], _EXACT * abs(dial.far - dial.near)))
             break
     else:
-        value = min(tried, key=lambda one: abs(one[1]))[0]
+        value = min(points, key=lambda point: abs(gap(point)))
     reached, spec, what = parts(value), str(family.at(value)), _NAMES[by]
-    if abs(_mean(reached) - goal) > _TOLERANCE[by]:
+    if abs(gap(value)) > _TOLERANCE[by]:
         raise UsageError(
             f"{language} has {what} of {goal:.3f}; the nearest language of {family.transform.name} is {spec} with "
             f"{_mean(reached):.3f}",
@@ -154,13 +157,13 @@ def match(
             fix="take another family, such as --family mallows:by=sentence; shuffle begins at the source itself",
             id="family",
         )
-    near, far = tried[0][1] + goal, _mean(parts(dial.far))
-    if _mean(reached) in (near, far):
+    if gap(value) in [gap(end) for end in (dial.near, dial.far) if end in tried]:
+        near, far = (_mean(parts(end)) for end in (dial.near, dial.far))
         warn(f"{spec} is at an end of its family, which goes from {what} of {near:.3f} to {far:.3f}")
     words = [one for one in language.transforms if one.has_lexicon and not one.has_order]
     step = abs(dial.near - dial.far) / 200
     a, b = np.clip([value - step, value + step], min(dial.near, dial.far), max(dial.near, dial.far)).tolist()
-    half = _half_interval(wanted, reached, (_mean(parts(b)) - _mean(parts(a))) / (b - a))
+    half = _half_interval(wanted, reached, (gap(b) - gap(a)) / (b - a))
     low, high = (None, None) if half is None else (value - half, value + half)
     control = str(Pipeline((*words, *family.at(value).transforms)))
     return Match(control, dial.parameter, value, low, high, goal, _mean(reached), n_units, by)
@@ -182,20 +185,19 @@ def _half_interval(wanted: Parts, reached: Parts, slope: float) -> float | None:
     return float(abs(_T * gaps.std(ddof=1) / np.sqrt(_PARTS) / slope)) if slope else None
 
 
-def _root(gap: Callable[[float], float], end: tuple[float, float], other: tuple[float, float], close: float) -> float:
+def _root(gap: Callable[[float], float], a: float, b: float, close: float) -> float:
     """Return where a gap is nearest to 0 of what regula falsi tries, in the variant "Illinois".
 
-    end, other: two values, and their gaps, which have two signs. close: how near to each other they come.
+    a, b: two values whose gaps have two signs. close: how near to each other they come.
     """
-    tried = dict([end, other])
-    (a, gap_a), (b, gap_b) = end, other
+    tried, gap_a, gap_b = [a, b], gap(a), gap(b)
     while gap_b and abs(b - a) > close:
         middle = b - gap_b * (b - a) / (gap_b - gap_a)
-        found = tried[middle] = gap(middle)
+        tried.append(middle)
         # A new value on the same side as the last one leaves the other end, which counts half from then on.
-        a, gap_a = (a, gap_a / 2) if found * gap_b > 0 else (b, gap_b)
-        b, gap_b = middle, found
-    return min(tried, key=lambda value: abs(tried[value]))
+        a, gap_a = (a, gap_a / 2) if gap(middle) * gap_b > 0 else (b, gap_b)
+        b, gap_b = middle, gap(middle)
+    return _rounded(min(tried, key=lambda value: abs(gap(value))))
 
 
 def _rounded(value: float) -> float:
@@ -227,4 +229,5 @@ DISTANCES: Mapping[str, Callable[[Sequence[Batch], Pipeline, Lexicon], Parts]] =
 )
 _NAMES = {"tau": "a tau", "entropy": f"a {_LOCAL}-local entropy"}
 _TOLERANCE = {"tau": 0.01, "entropy": 0.05}  # the distances of a language and of its match differ by less
+_CLOSE = {"tau": 100, "entropy": 10}  # half of the interval is so many times as wide as where the search ends
 _UNITS = {"tau": "sentences of two words and more", "entropy": "held-out sentences"}

@@ -18,17 +18,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int64, lengths_of
 from derivlang.core.errors import DataError
 from derivlang.core.schema import V2_RELATIONS
 from derivlang.formats import conllu
-from derivlang.grammar.families import families_of_trees
 from derivlang.grammar.treebank import words_of_tables
 from derivlang.grammar.weights import broken, check_number, lines, with_header
 
@@ -87,33 +85,21 @@ def _add(sides: Sides, pairs: Pairs, tables: Iterable[pa.Table], path: Path) -> 
             fix="use a treebank of UD v2",
             id="unknown-label",
         )
-    families, words = families_of_trees(heads, sentences, columns["upos"], plain)
-    names, codes = np.unique([*plain, _PUNCT], return_inverse=True)
-    relation, n = codes[words], len(names)
-    family = np.repeat(np.arange(len(families)), lengths_of(families.offsets))
-    place, head_place = np.arange(len(words)), families.head_places[family]
-    head = relation[head_place]
-    of_word = names[head] != _PUNCT  # a mark's dependents are left out with it
-    after = place > head_place
-    child = of_word & (place != head_place)
-    for code, number in _counted(2 * relation[child] + after[child]):
-        sides[str(names[code // 2]), bool(code % 2)] += number
-    for first in range(n):
-        is_one = relation == first
-        # Members of this relation before each member: flags 1 0 1 0 of one family -> 0 1 1 2.
-        before = np.cumsum(is_one) - is_one
-        before -= before[families.offsets[:-1]][family]
-        others = of_word & ~is_one
-        for code, number in _counted((head * n + relation)[others], before[others]):
-            pairs[str(names[code // n]), str(names[first]), str(names[code % n])] += number
+    for begin, end in pairwise(sentences.tolist()):
+        relations = plain[begin:end]
+        dependents: dict[int, list[int]] = {}
+        for word, head in enumerate(heads[begin:end].tolist()):
+            if head and _PUNCT not in (
+                relations[word],
+                relations[head - 1],
+            ):  # a mark's dependents are left out with it
+                dependents.setdefault(head - 1, []).append(word)
+        for head, words in dependents.items():
+            sides.update((relations[word], word > head) for word in words)
+            family = [relations[word] for word in sorted([head, *words])]
+            ordered = ((first, second) for first, second in combinations(family, 2) if first != second)
+            pairs.update((relations[head], first, second) for first, second in ordered)
     return len(sentences) - 1
-
-
-def _counted(codes: Int64, weights: Int64 | None = None) -> Iterable[tuple[int, int]]:
-    """Yield (code, the sum of its weights, or how often it occurs) for sums above 0."""
-    totals = np.bincount(codes, weights).astype(np.int64)
-    at = np.flatnonzero(totals)
-    return zip(at.tolist(), totals[at].tolist(), strict=True)
 
 
 def text_of(counts: Counts) -> str:

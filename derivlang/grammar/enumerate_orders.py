@@ -86,6 +86,13 @@ def all_orders(n: int) -> NDArray[np.int8]:
     return out
 
 
+def order_numbers(orders: NDArray[np.integer]) -> Int64:
+    """Return int64[q]: the number of each order, [q, n], in `all_orders`."""
+    n = orders.shape[1]
+    digits = n ** np.arange(n - 1, -1, -1)  # an order as a number in base n, which ascends: [2, 0, 1] -> 201
+    return np.asarray(np.searchsorted(all_orders(n) @ digits, orders @ digits))
+
+
 def to_dependents(orders: NDArray[np.int8], head_places: Int64) -> NDArray[np.int8]:
     """Return orders of dependents 0 … n - 2, with n - 1 for the head, from orders of members int8[q, n].
 
@@ -173,74 +180,38 @@ SHORTEST = 3
 
 
 class Sequences:
-    """The HI weights of one model, looked up by prefix. Codes: 0 BOS, 1 EOS, then the labels that occur."""
+    """The HI weights of one model. Codes: 0 BOS, 1 EOS, then the labels that occur."""
 
     def __init__(self, weights: dict[tuple[str, ...], float]) -> None:
         names = sorted({token for tokens in weights for token in tokens} - {BOS, EOS})
         self.codes = {token: code for code, token in enumerate((BOS, EOS, *names))}
-        self._base = len(self.codes) + 1  # the last code stands for all other labels
-        self._features: dict[int, tuple[Int64, Float]] = {}
-        self._prefixes: dict[int, Int64] = {}
-        keys = {tokens: [self.codes[token] for token in tokens] for tokens in weights}
-        for length in range(SHORTEST, LONGEST_SEQUENCE + 1):
-            entries = sorted(
-                (self._key(codes), weights[tokens]) for tokens, codes in keys.items() if len(tokens) == length
-            )
-            self._features[length] = (np.array([k for k, _ in entries], np.int64), np.array([w for _, w in entries]))
-            longer = {self._key(codes[: length - 1]) for codes in keys.values() if len(codes) >= length}
-            self._prefixes[length - 1] = np.array(sorted(longer), np.int64)
-        self._prefixes[LONGEST_SEQUENCE] = np.zeros(0, np.int64)
-
-    def _key(self, codes: list[int]) -> int:
-        key = 0
-        for code in codes:
-            key = key * self._base + code
-        return key
+        self._weights = {tuple(self.codes[token] for token in tokens): weight for tokens, weight in weights.items()}
+        self._begins = {codes[:n] for codes in self._weights for n in range(1, len(codes) + 1)}
 
     def score(self, labels: Int32) -> Float:
         """Return float64[b, n!]: the HI scores of all orders of b families.
 
         labels: codes int32[b, n], -1 for labels in no sequence.
         """
-        b, n = labels.shape
-        out = np.zeros((b, len(all_orders(n))))
-        if n < SHORTEST or not any(len(known) for known, _ in self._features.values()):
-            return out
-        size = n + 2  # the members, BOS, EOS
-        codes = np.concatenate(
-            [np.where(labels < 0, self._base - 1, labels), np.zeros((b, 1), np.int64), np.ones((b, 1), np.int64)],
-            axis=1,
-        )
-        family = np.repeat(np.arange(b), size)
-        place = np.tile(np.arange(size), b)
-        key = codes.reshape(-1).astype(np.int64)
-        spot = np.arange(size)
-        for length in range(2, min(LONGEST_SEQUENCE, n) + 1):
-            # each known prefix followed by each label; key: codes in base `_base`, place: members in base n + 2
-            key = (key[:, None] * self._base + codes[family]).reshape(-1)
-            place = (place[:, None] * size + spot).reshape(-1)
-            family = np.repeat(family, size)
-            if length >= SHORTEST:
-                known, weights = self._features[length]
-                at, hit = _lookup(known, key)
-                if hit.size:
-                    table = np.zeros((b, size**length))
-                    table[family[hit], place[hit]] = weights[at]
+        n, n_weights = labels.shape[1], len(self._weights)
+        out = np.zeros((len(labels), len(all_orders(n))))
+        for family, scores in zip(labels.tolist() if n_weights else [], out, strict=False):
+            line = list(enumerate((*family, 0, 1)))  # the members, BOS, EOS
+            found: list[tuple[tuple[int, ...], int]] = [((), 0)]  # codes, and their places as a number in base n + 2
+            for length in range(1, min(LONGEST_SEQUENCE, n) + 1):
+                found = [
+                    (longer, number * len(line) + place)
+                    for codes, number in found
+                    for place, code in line
+                    if (longer := (*codes, code)) in self._begins
+                ]
+                if length >= SHORTEST:
+                    table = np.zeros(len(line) ** length)
+                    for codes, number in found:
+                        table[number] = self._weights.get(codes, 0.0)
                     for ending in _endings(n, length):
-                        out += table[:, ending]
-            # Only what begins some longer sequence goes on, so that few of the size^length combinations are ever made.
-            _, more = _lookup(self._prefixes[length], key)
-            key, place, family = key[more], place[more], family[more]
+                        scores += table[ending]
         return out
-
-
-def _lookup(known: Int64, keys: Int64) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return (index in `known`, index in `keys`) of the keys that are known; `known` is sorted."""
-    if not len(known):
-        return np.zeros(0, np.intp), np.zeros(0, np.intp)
-    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    hit = np.flatnonzero(known[at] == keys)
-    return at[hit], hit
 
 
 @cache

@@ -40,7 +40,7 @@ attached `cc` and commas to the first conjunct, v2 to the following one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -51,7 +51,6 @@ from derivlang.core import schema
 from derivlang.core.arrays import Bool, Int32, Int64, UInt64, offsets_of, take_rows
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.schema import V1_RELATIONS, V2_RELATIONS
-from derivlang.grammar.weights import Float
 
 # Nouns, proper nouns and pronouns share one model, as published. Verbs, and each other UPOS, are a class of their own.
 NOMINAL = ("NOUN", "PROPN", "PRON")
@@ -110,10 +109,6 @@ class Families:
         """Return the labels of one family."""
         return [self.tokens[code] for code in self.members[self.offsets[at] : self.offsets[at + 1]]]
 
-    def counted(self, counts: Float) -> Iterator[tuple[tuple[str, ...], float]]:
-        """Yield (labels, count) of each family. counts: float64[F]."""
-        return ((tuple(self.labels(f)), count) for f, count in enumerate(counts.tolist()))
-
     def take(self, chosen: Bool | Int64) -> Families:
         """Return some of the families. chosen: bool[F] or int64[K]."""
         which = np.arange(len(self))[chosen]
@@ -129,15 +124,6 @@ class Families:
         if keys is None:
             keys = np.arange(len(families), dtype=np.uint64)
         return cls(offsets, np.array(members, np.int32), tuple(codes), keys)
-
-
-def counted_families(parts: Iterable[tuple[tuple[str, ...], float]]) -> tuple[Families, Float]:
-    """Return (families of these label sequences, each once, sorted by labels; float64[F] the sum of its counts)."""
-    totals: dict[tuple[str, ...], float] = {}
-    for labels, count in parts:
-        totals[labels] = totals.get(labels, 0.0) + count
-    ordered = sorted(totals)
-    return Families.of([list(labels) for labels in ordered]), np.array([totals[labels] for labels in ordered])
 
 
 def families_of_trees(
@@ -214,22 +200,9 @@ def named(families: Families) -> Families:
 
     A relation is named if the treebank has a subtype of it.
     """
-    divided = {_relation(token) for token in families.tokens if plain(token) != token}
-    tokens = [f"{t}:{NONE}" if ":" not in t and _relation(t) in divided else t for t in families.tokens]
+    divided = {relation_of(token) for token in families.tokens if plain(token) != token}
+    tokens = [f"{t}:{NONE}" if ":" not in t and relation_of(t) in divided else t for t in families.tokens]
     return Families(families.offsets, families.members, tuple(tokens), families.keys)
-
-
-def dropped(families: Families, counts: Float, share: float) -> tuple[Families, Float]:
-    """Return (families, counts float64[F]) with this share of each family's count moved to it without subtypes.
-
-    Each resulting label sequence occurs once, sorted by its labels; the sum of the counts stays the same.
-    """
-    return counted_families(
-        (line, count * part)
-        for labels, count in families.counted(counts)
-        for line, part in ((labels, 1 - share), (tuple(map(plain, labels)), share))
-        if part
-    )
 
 
 def marked(upos: Iterable[str], deprel: Iterable[str], feats: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -244,7 +217,7 @@ def marked(upos: Iterable[str], deprel: Iterable[str], feats: Iterable[str]) -> 
     return tags, relations
 
 
-def _relation(token: str) -> str:
+def relation_of(token: str) -> str:
     """Return the relation of a label without its subtype."""
     return token.partition("&")[2].partition(":")[0]
 

@@ -29,10 +29,10 @@ Such a dependent is learnt by itself with its head, under the name of the most f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -40,8 +40,8 @@ from derivlang.core.arrays import Int64, lengths_of
 from derivlang.core.errors import UsageError
 from derivlang.core.threads import one_thread
 from derivlang.formats.progress import rows_done, stage, steps_done
-from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, indicators, ordered_pairs
-from derivlang.grammar.families import Families, counted_families, dropped, is_head, plain
+from derivlang.grammar.enumerate_orders import MOST_MEMBERS, indicators, order_numbers, ordered_pairs
+from derivlang.grammar.families import Families, is_head, plain, relation_of
 from derivlang.grammar.weights import BOS, EOS, PAIRS, PUBLISHED, VIEWS, Float, Weights, views
 
 FEW = 5  # a relation with fewer dependents in a class is borrowed
@@ -50,35 +50,45 @@ FEW = 5  # a relation with fewer dependents in a class is borrowed
 SHARE = 0.1
 
 
-def with_borrowed(own: Families, counts: Float, families: Families, name: str) -> tuple[Families, Float]:
-    """Return (families, counts float64[F]) of a head class, with families of two members for relations that it has
-    hardly seen.
+Counted: TypeAlias = dict[tuple[str, ...], float]
+"""The count of each label sequence of a head class, sorted by labels."""
 
-    own: the families of class `name`, each label sequence once. families: of all classes.
+
+def summed(parts: Iterable[tuple[tuple[str, ...], float]]) -> Counted:
+    """Return the sum of the counts of each label sequence."""
+    totals: Counted = {}
+    for labels, count in parts:
+        totals[labels] = totals.get(labels, 0.0) + count
+    return dict(sorted(totals.items()))
+
+
+def with_borrowed(own: Counted, families: Families, name: str) -> Counted:
+    """Return the sequences of class `name`, with some of two members for relations that it has hardly seen.
+
+    families: of all classes.
     """
-    lengths = lengths_of(families.offsets)
-    heads = np.repeat(families.head_places, lengths)
-    at = np.arange(len(families.members))
-    labels = [plain(token) for token in families.tokens]
-    relations = [label.partition("&")[2].partition(":")[0] for label in labels]
-    of_class = families.classes == name
-    inside = np.repeat(of_class, lengths)
-    own_heads = Counter(families.members[families.head_places][of_class].tolist())
-    if not own_heads:
-        return own, counts
-    usual = families.tokens[min(own_heads, key=lambda code: (-own_heads[code], families.tokens[code]))]
-    dependents = at != heads
-    seen = Counter(relations[code] for code in families.members[dependents & inside].tolist())
-    others = np.flatnonzero(dependents & ~inside)
-    pairs = Counter(zip(families.members[others].tolist(), (others < heads[others]).tolist(), strict=True))
-    totals = Counter(relations[code] for code in families.members[others].tolist())
-    most = SHARE * float(counts.sum())
+    own_heads, seen, totals = Counter[str](), Counter[str](), Counter[str]()
+    pairs = Counter[tuple[str, bool]]()  # by label, and whether it stands before its head
+    for number, head_class in enumerate(families.classes.tolist()):
+        labels = families.labels(number)
+        head = int(families.head_places[number] - families.offsets[number])
+        inside = head_class == name
+        own_heads[labels[head]] += inside
+        for place, label in enumerate(labels):
+            if place != head:
+                (seen if inside else totals)[relation_of(label)] += 1
+                if not inside:
+                    pairs[label, place < head] += 1
+    usual = min(own_heads, key=lambda label: (-own_heads[label], label), default="")
+    if not own_heads[usual]:
+        return own
+    most = SHARE * float(np.sum(list(own.values())))
     borrowed = [
-        ((labels[code], usual) if before else (usual, labels[code]), count * min(1.0, most / totals[relations[code]]))
-        for (code, before), count in pairs.items()
-        if seen[relations[code]] < FEW
+        ((plain(label), usual) if before else (usual, plain(label)), count * min(1.0, most / totals[relation]))
+        for (label, before), count in pairs.items()
+        if seen[relation := relation_of(label)] < FEW
     ]
-    return counted_families([*borrowed, *own.counted(counts)])
+    return summed([*borrowed, *own.items()])
 
 
 MOST = 6  # members of the largest training families
@@ -116,11 +126,13 @@ class _Size:
 class Problem:
     """The likelihood of the families of one head class, as a function of the weights that occur in them."""
 
-    def __init__(self, families: Families, counts: Float, settings: FitSettings) -> None:
-        self.families, self.settings = families, settings
-        seen = [views(token, len(VIEWS)) for token in (*families.tokens, BOS, EOS)]
+    def __init__(self, counted: Counted, settings: FitSettings) -> None:
+        self.settings = settings
+        tokens = [*dict.fromkeys(label for labels in counted for label in labels), BOS, EOS]
+        self._numbers = {token: number for number, token in enumerate(tokens)}
+        seen = [views(token, len(VIEWS)) for token in tokens]
         self._codes: tuple[dict[str, int], ...] = tuple({} for _ in VIEWS)
-        self._has_subtype = np.array([":" in token for token in (*families.tokens, BOS, EOS)])
+        self._has_subtype = np.array([":" in token for token in tokens])
         rows = np.array(
             [
                 [codes.setdefault(name, len(codes)) for codes, name in zip(self._codes, token, strict=True)]
@@ -128,7 +140,7 @@ class Problem:
             ]
         )  # [T + 2, views]
         self._sizes_of_views = [len(codes) for codes in self._codes]
-        by_size = [self._size(n, rows, counts) for n in range(2, settings.most + 1)]
+        by_size = [self._size(n, rows, counted) for n in range(2, settings.most + 1)]
         used = np.unique(np.concatenate([np.zeros(0, np.int64), *(np.unique(cells) for _, _, _, cells in by_size)]))
         used = used[used >= 0]
         self.cells = used  # cell of each weight in the tables of all views, flattened one after the other
@@ -171,16 +183,16 @@ class Problem:
             begin += len(PAIRS) * v * v
         return Weights(self._codes, tuple(pairs), {})
 
-    def _size(self, n: int, rows: Int64, counts: Float) -> tuple[int, Float, Int64, Int64]:
+    def _size(self, n: int, rows: Int64, counted: Counted) -> tuple[int, Float, Int64, Int64]:
         """Return (n, counts [b], observed int64[b], cells int64[P, b, 10]); -1 where a number has fewer weights."""
-        families, d = self.families, n - 1
-        at = np.flatnonzero(lengths_of(families.offsets) == n)
-        members = families.members[families.offsets[at][:, None] + np.arange(n)].reshape(-1, n)
-        heads = families.head_places[at] - families.offsets[at]
+        some = {labels: count for labels, count in counted.items() if len(labels) == n}
+        members = np.array([[self._numbers[label] for label in labels] for labels in some], np.int64).reshape(-1, n)
+        heads = np.array([[is_head(label) for label in labels].index(True) for labels in some], np.int64)
+        at, d = np.arange(len(some)), n - 1
         index = np.arange(d)
         bos, eos = len(rows) - 2, len(rows) - 1
-        dependents = members[np.arange(len(at))[:, None], index + (index >= heads[:, None])].T  # [d, b]
-        head = members[np.arange(len(at)), heads]
+        dependents = members[at[:, None], index + (index >= heads[:, None])].T  # [d, b]
+        head = members[at, heads]
         first, second = ordered_pairs(d)
 
         def cells(kinds: tuple[str, ...], a: Any, b: Any) -> Int64:
@@ -204,10 +216,7 @@ class Problem:
         slots += [cells(("BI",), dependents, head), cells(("BI",), head, dependents)]
         slots += [cells(("BI",), bos, head[None]), cells(("BI",), head[None], eos)]
         order = np.where(np.arange(n) == heads[:, None], d, np.arange(n) - (np.arange(n) > heads[:, None]))
-        # Orders as numbers in base n, which `all_orders` lists ascending: [2, 0, 1] -> 201.
-        digits = n ** np.arange(n - 1, -1, -1)
-        observed = np.searchsorted(all_orders(n) @ digits, order @ digits)
-        return n, counts[at], observed, np.concatenate(slots)
+        return n, np.array(list(some.values())), order_numbers(order), np.concatenate(slots)
 
     def _strengths(self) -> Float:
         """Return the strength of each weight: l2 times the factor of its view.
@@ -232,14 +241,13 @@ def fit(families: Families, name: str, settings: FitSettings) -> Weights:
             "fitting a grammar needs scipy", fix="pip install 'derivlang[fit]'", id="missing-package"
         ) from None
 
-    own, own_counts = distinct(families, name)
+    own = distinct(families, name)
     if settings.dropped:
-        own, own_counts = dropped(own, own_counts, settings.dropped)
+        own = dropped(own, settings.dropped)
     with stage(f"thinning {name} heads", "rows", len(own)):
-        own, own_counts = thinned(own, own_counts, settings.thin)
-    own, own_counts = with_borrowed(own, own_counts, families, name)
+        own = thinned(own, settings.thin)
     with stage(f"indexing the weights of {name} heads", None):  # a few large array operations
-        problem = Problem(own, own_counts, settings)
+        problem = Problem(with_borrowed(own, families, name), settings)
     if not problem.n_families:
         return Weights.of({}, len(VIEWS))
     thin = f", thinned {settings.thin:g}" if settings.thin else ""
@@ -254,11 +262,21 @@ def fit(families: Families, name: str, settings: FitSettings) -> Weights:
     return problem.weights(optimum.x)
 
 
-def distinct(families: Families, name: str) -> tuple[Families, Float]:
-    """Return (the families of a class, each label sequence once, sorted by its labels; the count of each)."""
+def distinct(families: Families, name: str) -> Counted:
+    """Return the families of a class, each label sequence once."""
     sizes = lengths_of(families.offsets)
-    chosen = (families.classes == name) & (sizes > 1) & (sizes <= MOST_MEMBERS)
-    return counted_families(families.take(chosen).counted(np.ones(int(chosen.sum()))))
+    chosen = np.flatnonzero((families.classes == name) & (sizes > 1) & (sizes <= MOST_MEMBERS))
+    return summed((tuple(families.labels(number)), 1.0) for number in chosen.tolist())
+
+
+def dropped(counted: Counted, share: float) -> Counted:
+    """Return the sequences with this share of the count of each moved to it without subtypes."""
+    return summed(
+        (line, count * part)
+        for labels, count in counted.items()
+        for line, part in ((labels, 1 - share), (tuple(map(plain, labels)), share))
+        if part
+    )
 
 
 def _matrix(cells: Int64, used: Int64) -> Any:
@@ -271,22 +289,21 @@ def _matrix(cells: Int64, used: Int64) -> Any:
     return csr_matrix((np.ones(len(row)), (row, place)), shape=(len(flat), len(used)))
 
 
-def thinned(families: Families, counts: Float, share: float) -> tuple[Families, Float]:
-    """Return (families, counts float64[F]) with each dependent left out with probability `share`.
+def thinned(counted: Counted, share: float) -> Counted:
+    """Return the sequences with each dependent left out with probability `share`; the sum of the counts stays the same.
 
-    Each resulting label sequence occurs once, sorted by its labels; the sum of the counts stays the same. It takes 2^d
-    steps for d dependents. Raises UsageError thin-share unless 0 <= share < 1.
+    It takes 2^d steps for d dependents. Raises UsageError thin-share unless 0 <= share < 1.
     """
     if not 0 <= share < 1:
         raise UsageError(
             f"the share {share:g} must be at least 0 and below 1", fix="use 0 or more, less than 1", id="thin-share"
         )
-    return counted_families(_left_out(families, counts, share))
+    return summed(_left_out(counted, share))
 
 
-def _left_out(families: Families, counts: Float, share: float) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Yield (labels, count) for each choice of dependents to leave out of each family."""
-    for labels, count in families.counted(counts):
+def _left_out(counted: Counted, share: float) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Yield (labels, count) for each choice of dependents to leave out of each sequence."""
+    for labels, count in counted.items():
         dependents = [place for place, label in enumerate(labels) if not is_head(label)]
         for n_out in range(len(dependents) + 1 if share else 1):
             part = count * share**n_out * (1 - share) ** (len(dependents) - n_out)

@@ -55,17 +55,18 @@ def arrange(local: Local, labels: Int64, head: int, key: np.uint64, draws: Draws
     return np.insert(members, sum(map(len, left)), head).astype(np.int32)
 
 
-def _gaps(tables: Local, labels: Int64, n_left: int, me: int) -> Float:
+def _gaps(tables: Local, left: Int64, right: Int64, me: int) -> Float:
     """Return float64[m + 2]: the score of a dependent with label `me` at each gap of a line, from the left.
 
     tables: scores of L labels, without the axis of families; the head, BOS and EOS are the labels L, L + 1 and L + 2.
-    labels: int64[m + 3], of the line; n_left of its m dependents are left of the head.
+    left, right: the labels of the m dependents on either side of the head.
     """
-    left, right = labels[1 : n_left + 1], labels[n_left + 2 : -1]
+    head = tables.n_dependents
     on_left = _chain(tables.left, left, me) + tables.before[me] + tables.across[me, right].sum()
     on_right = _chain(tables.right, right, me) + tables.after[me] + tables.across[left, me].sum()
     # The one before the gap and `me` become neighbours, `me` and the one behind it too; those two are no longer.
-    before, behind = labels[:-1], labels[1:]
+    line = np.concatenate([[head + 1], left, [head], right, [head + 2]])
+    before, behind = line[:-1], line[1:]
     out = np.concatenate([on_left, on_right]) + tables.next[before, me] + tables.next[me, behind]
     return np.asarray(out - tables.next[before, behind])
 
@@ -80,46 +81,34 @@ def _chain(pairs: Float, side: Int64, me: int) -> Float:
 
 
 def _line(local: Local, labels: Int64, head: int, sweeps: int, u: Float, best: bool) -> tuple[Int64, Int64]:
-    """Return the dependents left of the head and those right of it, in their new order. u: one draw per step.
-
-    The line holds dependents, and d for the head, d + 1 for BOS and d + 2 for EOS. So gap g lies between the places g
-    and g + 1, and a dependent at gap g gets the place g + 1.
-    """
-    d, tables = len(labels), local.take(0)
-    label_of, my_label = np.append(labels, local.n_dependents + np.arange(3)), labels.tolist()
-    line = np.append(d + np.array([1, 0, 2]), np.zeros(d, np.int64))
-    n_left, size = 0, 3
-    draws = iter(u.tolist())
+    """Return the dependents left of the head and those right of it, in their new order. u: one draw per step."""
+    tables, left, right, draws = local.take(0), list[int](), list[int](), iter(u.tolist())
     for turn in range(1 + sweeps):
-        earlier = line.tolist()
-        for x in range(d):
-            if turn == 0:
-                size += 1
-            else:
-                at = int((line == x).argmax())
-                n_left -= at <= n_left
-                line[at:-1] = line[at + 1 :]
-            others = line[: size - 1]
-            scores = _gaps(tables, label_of.take(others), n_left, my_label[x])
+        earlier = [*left], [*right]
+        for x in range(len(labels)):
+            if turn:
+                (left if x in left else right).remove(x)
+            sides = np.array(left, np.int64), np.array(right, np.int64)
+            scores = _gaps(tables, labels[sides[0]], labels[sides[1]], int(labels[x]))
             if best:
-                scores += _KEEP * _kept(others[1:-1], n_left, x, head)
+                scores += _KEEP * _kept(*sides, x, head)
                 gap = int(scores.argmax())
             else:
                 scores -= np.maximum.reduce(scores)
                 ends = np.add.accumulate(np.exp(scores, out=scores))
                 gap = min(int(ends.searchsorted(next(draws) * ends[-1], "right")), len(ends) - 1)
-            n_left += gap <= n_left
-            line[gap + 2 : size] = line[gap + 1 : size - 1]
-            line[gap + 1] = x
-        if best and turn and earlier == line.tolist():
+            if gap <= len(left):
+                left.insert(gap, x)
+            else:
+                right.insert(gap - len(left) - 1, x)
+        if best and turn and earlier == (left, right):
             break
-    return line[1 : n_left + 1], line[n_left + 2 : -1]
+    return np.array(left, np.int64), np.array(right, np.int64)
 
 
-def _kept(line: Int64, n_left: int, x: int, head: int) -> Float:
-    """Return for each gap the number of pairs with x that are in surface order. line: without BOS and EOS."""
-    earlier = (line < x).astype(np.float64)
-    earlier[n_left] = head <= x
+def _kept(left: Int64, right: Int64, x: int, head: int) -> Float:
+    """Return for each gap the number of pairs with x that are in surface order."""
+    earlier = np.concatenate([left < x, [head <= x], right < x]).astype(np.float64)
     ahead = np.concatenate([[0.0], earlier.cumsum()])
     behind = (1 - earlier).sum() - np.concatenate([[0.0], (1 - earlier).cumsum()])
     return np.asarray(ahead + behind)

@@ -35,7 +35,15 @@ from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws, fractions
 from derivlang.core.threads import one_thread
 from derivlang.grammar import exact, gibbs
-from derivlang.grammar.enumerate_orders import MOST_MEMBERS, Local, all_orders, score, to_dependents, to_members
+from derivlang.grammar.enumerate_orders import (
+    MOST_MEMBERS,
+    Local,
+    all_orders,
+    order_numbers,
+    score,
+    to_dependents,
+    to_members,
+)
 from derivlang.grammar.families import Families, head_class
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.scores import Component, SameSize, Scores
@@ -144,16 +152,14 @@ class OrderModel:
         out = np.zeros(len(families))
         out[self.modelled(families) & (lengths_of(families.offsets) > exact.MOST_DEPENDENTS + 1)] = np.nan
         for chunk, some in self._chunks(families):
-            local, n = self._scores.local(some), len(some.labels)
-            index = families.offsets[chunk] + np.arange(n)[:, None]
+            local, row = self._scores.local(some), np.arange(len(chunk))
+            index = families.offsets[chunk] + np.arange(len(some.labels))[:, None]
             wanted = to_dependents(orders[index].T.astype(np.int8), some.heads)
             if self._scores.needs_all_orders(some):
-                for f in range(len(chunk)):
-                    every = self._scores.of_all_orders(local.take([f]), some.take(np.array([f])))
-                    at = (all_orders(n) == wanted[f]).all(axis=1).argmax()
-                    out[chunk[f]] = every[0, at] - _log_sum(every[0])
+                every = self._scores.of_all_orders(local, some)
+                out[chunk] = every[row, order_numbers(wanted)] - _log_sum(every)
             else:
-                out[chunk] = score(local, np.arange(len(chunk)), wanted) - exact.log_z(local)
+                out[chunk] = score(local, row, wanted) - exact.log_z(local)
         return out
 
     def exact_parts(self, families: Families) -> Iterator[tuple[Int64, Local, Float]]:
@@ -188,9 +194,7 @@ class OrderModel:
         orders, local = all_orders(n), self._scores.local(one)
         wanted = to_dependents(orders, one.heads)
         if self._scores.needs_all_orders(one):
-            every = self._scores.of_all_orders(local, one)[0]
-            digits = n ** np.arange(n - 1, -1, -1)  # an order as a number, [2, 0, 1] -> 201 in base n, to find it
-            scores = every[np.searchsorted(orders @ digits, wanted @ digits)]
+            scores = self._scores.of_all_orders(local, one)[0, order_numbers(wanted)]
         else:
             scores = score(local, np.zeros(len(orders), np.int64), wanted)
         return orders, np.exp(scores - _log_sum(scores))
@@ -256,9 +260,10 @@ class OrderModel:
         return gibbs.arrange(local, numbers, head, key, draws, best=self._best)
 
 
-def _log_sum(scores: Float) -> float:
-    top = scores.max()
-    return float(top + np.log(np.exp(scores - top).sum()))
+def _log_sum(scores: Float) -> Float:
+    """Return the log of the sum of exponentials along the last axis."""
+    top = scores.max(axis=-1)
+    return np.asarray(top + np.log(np.exp(scores - top[..., None]).sum(axis=-1)))
 
 
 def _distinct(labels: Int32) -> tuple[Int64, Int64]:

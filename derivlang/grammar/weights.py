@@ -65,15 +65,17 @@ def views(token: str, n_views: int) -> tuple[str, ...]:
 _FINE = 4  # the bit of a shape that says that the label has a subtype
 
 
-def _views_of(shapes: NDArray[np.int64], n_views: int) -> NDArray[np.int64]:
-    """Return int64[n]: the view of each feature from the shapes of its labels (`_shape`), int64[n, labels].
+@cache
+def _view(shapes: tuple[int, ...], n_views: int) -> int:
+    """Return the view of a feature from the shapes of its labels (`_shape`).
 
-    BOS and EOS (0) take the view of the other label: [0, 2] -> 1, `tag`. One subtype makes the feature fine: of five
-    views, [1, 1 | _FINE] -> 3, `fine joint`. A tag has no subtype, so `tag` is never fine.
+    BOS and EOS (0) take the view of the other label: (0, 2) -> 1, `tag`. One subtype makes the feature fine: of five
+    views, (1, 1 | _FINE) -> 3, `fine joint`. A tag has no subtype, so `tag` is never fine.
     """
-    kind = (shapes & 3).max(axis=1)
-    fine = (shapes & _FINE).any(axis=1) & (kind != 2) & (n_views > PUBLISHED)
-    return np.where(fine, np.where(kind == 1, PUBLISHED, PUBLISHED + 1), np.maximum(kind - 1, 0))
+    kind = max(shape & 3 for shape in shapes)
+    if n_views > PUBLISHED and kind != 2 and any(shape & _FINE for shape in shapes):
+        return PUBLISHED if kind == 1 else PUBLISHED + 1
+    return max(kind - 1, 0)
 
 
 @cache
@@ -100,41 +102,24 @@ class Weights:
 
     @classmethod
     def of(cls, features: Features, n_views: int) -> Weights:
-        """Return the tables of some features. n_views: PUBLISHED (three) or five.
-
-        Labels are numbered once for all features; each view then numbers again the labels that it has.
-
-            BTW NOUN -> {VERB: 1.2, ADJ: .3}, BTW ADJ -> {NOUN: .1}
-            labels NOUN 0, VERB 1, ADJ 2;  first [0, 0, 2];  second [1, 2, 0];  value [1.2, .3, .1]
-        """
+        """Return the tables of some features. n_views: PUBLISHED (three) or five."""
         sequences: dict[tuple[str, ...], float] = {}
-        numbers: dict[str, int] = {}
-        rows: list[tuple[int, int, int]] = []  # kind, number of the first label, how many second labels
-        seconds: list[int] = []
-        values: list[float] = []
-        for (kind, first_labels), weights in features.items():
+        codes: tuple[dict[str, int], ...] = tuple({} for _ in range(n_views))
+        cells: list[dict[tuple[int, int, int], float]] = [{} for _ in range(n_views)]
+        for (kind, (first, *more)), weights in features.items():
             if kind == "HI":
-                sequences.update({(*first_labels, last): weight for last, weight in weights.items()})
+                sequences.update({(first, *more, last): weight for last, weight in weights.items()})
                 continue
-            rows.append((_NUMBERS[kind], numbers.setdefault(first_labels[0], len(numbers)), len(weights)))
-            seconds += [numbers.setdefault(label, len(numbers)) for label in weights]
-            values += weights.values()
-        kind_of_row, first_of_row, size = np.array(rows, np.int64).reshape(-1, 3).T
-        kinds, value = np.repeat(kind_of_row, size), np.array(values)
-        labels = np.stack([np.repeat(first_of_row, size), np.array(seconds, np.int64)], axis=1)
-        names = list(numbers)
-        shapes = np.array([_shape(name) for name in names], np.int64)[labels]
-        view = _views_of(shapes, n_views)
-        codes, pairs = [], []
-        for v in range(n_views):
-            mine = view == v
-            used, row = np.unique(labels[mine], return_inverse=True)
-            first, second = row.reshape(-1, 2).T
-            codes.append({names[number]: code for code, number in enumerate(used.tolist())})
-            table = np.zeros((len(PAIRS), len(used) + 1, len(used) + 1))
-            table[kinds[mine], first, second] = value[mine]
-            pairs.append(table)
-        return cls(tuple(codes), tuple(pairs), sequences)
+            number, shape = _NUMBERS[kind], _shape(first)
+            for last, weight in weights.items():
+                view = _view((shape, _shape(last)), n_views)
+                code = codes[view]
+                cells[view][number, code.setdefault(first, len(code)), code.setdefault(last, len(code))] = weight
+        pairs = tuple(np.zeros((len(PAIRS), len(code) + 1, len(code) + 1)) for code in codes)
+        for table, own in zip(pairs, cells, strict=True):
+            for cell, weight in own.items():
+                table[cell] = weight
+        return cls(codes, pairs, sequences)
 
     def features(self) -> list[Feature]:
         """Return all non-zero weights, sorted by kind, view and labels."""
@@ -148,8 +133,7 @@ class Weights:
 
         def place(feature: Feature) -> tuple[int, int, tuple[str, ...]]:
             kind, labels, _ = feature
-            shapes = np.array([[_shape(label) for label in labels]], np.int64)
-            return _NUMBERS[kind], int(_views_of(shapes, n_views)[0]), labels
+            return _NUMBERS[kind], _view(tuple(map(_shape, labels)), n_views), labels
 
         return sorted(out, key=place)
 

@@ -57,28 +57,20 @@ IDS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 
 
 @dataclass(frozen=True, slots=True)
-class Subwords:
-    """Sub-words of P pairs: ids of both sides, list<int32>[P]; links, sorted by pair and source position."""
-
-    source: pa.Array
-    derived: pa.Array
-    links: GoldLinks
-
-
-@dataclass(frozen=True, slots=True)
 class Pairs:
     """P sentence pairs.
 
     number: int64[P], position in the split. key: uint64[P]. source, derived: list<dictionary>[P], words as codes into
-    types. links: sorted by pair and source position. subwords: None without tokenizers.
+    types. links: int64[L, 3], pair, source and derived position, sorted by the first two. subwords: with tokenizers,
+    the ids of both sides, list<int32>[P], and their links.
     """
 
     number: Int64
     key: UInt64
     source: pa.Array
     derived: pa.Array
-    links: GoldLinks
-    subwords: Subwords | None = None
+    links: Int64
+    subwords: tuple[pa.Array, pa.Array, Int64] | None = None
 
 
 def files_of(out: Path, kind: PairFormat) -> list[Path]:
@@ -127,8 +119,9 @@ def lines(words: pa.Array) -> list[str]:
 
 def link_lines(pairs: Pairs) -> list[str]:
     """Return the links of each pair as `0-0 1-2`: source position, derived position, from 0."""
-    offsets = np.searchsorted(pairs.links.pair, np.arange(len(pairs.number) + 1))
-    texts: list[str] = arrow.link_lines(offsets, pairs.links.source, pairs.links.derived).to_pylist()
+    pair, source, derived = pairs.links.T
+    offsets = np.searchsorted(pair, np.arange(len(pairs.number) + 1))
+    texts: list[str] = arrow.link_lines(offsets, source, derived).to_pylist()
     return texts
 
 
@@ -142,19 +135,20 @@ def _write_lines(streams: Sequence[BinaryIO], pairs: Pairs) -> None:
 
 
 def _table(pairs: Pairs, schema: pa.Schema) -> pa.Table:
-    n, sub = len(pairs.number), pairs.subwords
+    n = len(pairs.number)
     source, derived = decoded(pairs.source), decoded(pairs.derived)
     columns = [to_arrow(pairs.number), to_arrow(pairs.key), source, derived, _column(pairs.links, n)]
-    if sub is not None:
-        columns += [sub.source.cast(IDS), sub.derived.cast(IDS), _column(sub.links, n)]
+    if pairs.subwords is not None:
+        ours, theirs, links = pairs.subwords
+        columns += [ours.cast(IDS), theirs.cast(IDS), _column(links, n)]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _column(links: GoldLinks, n: int) -> pa.Array:
+def _column(links: Int64, n: int) -> pa.Array:
     """Return the links of n pairs as an array of type LINKS."""
-    ends = np.stack([links.source, links.derived], axis=1).astype(np.int32).ravel()
-    two: Any = pa.FixedSizeListArray.from_arrays(to_arrow(ends), type=LINKS.value_type)
-    offsets = np.searchsorted(links.pair, np.arange(n + 1)).astype(np.int32)
+    ends = to_arrow(links[:, 1:].astype(np.int32).ravel())
+    two: Any = pa.FixedSizeListArray.from_arrays(ends, type=LINKS.value_type)
+    offsets = np.searchsorted(links[:, 0], np.arange(n + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(to_arrow(offsets), two, type=LINKS)
 
 
@@ -204,31 +198,26 @@ class PairEncoder:
         """The fingerprints of both tokenizers."""
         return [side.tokenizer.fingerprint() for side in (self.source, self.derived)]
 
-    def encode(self, pairs: Pairs) -> Subwords:
+    def encode(self, pairs: Pairs) -> tuple[pa.Array, pa.Array, Int64]:
         """Return the ids of both sides, and the gold links of their sub-words."""
         source, derived = _subwords(self.source, pairs.source), _subwords(self.derived, pairs.derived)
         sides = [to_numpy(side.offsets).astype(np.int64) for side in (pairs.source, pairs.derived)]
         # Links count words in their pair; `lift_links` takes words counted over all pairs.
-        links = np.stack(
-            [pairs.links.source + sides[0][pairs.links.pair], pairs.links.derived + sides[1][pairs.links.pair]], 1
-        )
-        lifted = lift_links(links, source, derived, self.how)
+        pair, i, j = pairs.links.T
+        lifted = lift_links(np.stack([i + sides[0][pair], j + sides[1][pair]], 1), source, derived, self.how)
         starts = [encoded.offsets[words] for words, encoded in zip(sides, (source, derived), strict=True)]
         # starts[0] [0, 3, 5]: the sub-words 0 1 2 are of pair 0, 3 and 4 of pair 1.
         pair = np.searchsorted(starts[0], lifted[:, 0], "right") - 1
-        gold = GoldLinks(pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair])
+        gold = np.stack([pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair]], 1)
         ids = [list_array(start, to_arrow(side.ids)) for start, side in zip(starts, (source, derived), strict=True)]
-        return Subwords(ids[0], ids[1], gold.sorted())
+        return ids[0], ids[1], by_source(gold)
 
-    def count(self, subwords: Subwords, counts: dict[str, int]) -> None:
-        """Add the numbers of sub-words and of unknown ones to `counts`."""
-        for side, encoder, lists in (
-            ("source", self.source, subwords.source),
-            ("derived", self.derived, subwords.derived),
-        ):
-            ids = to_numpy(lists.flatten())
-            counts[side] += len(ids)
-            counts[f"{side}_unknown"] += int((ids == encoder.tokenizer.bpe.entries.index("<unk>")).sum())
+    def count(self, ids: Sequence[pa.Array], counts: dict[str, int]) -> None:
+        """Add the numbers of sub-words and of unknown ones to `counts`. ids: of both sides."""
+        for side, encoder, lists in zip(("source", "derived"), (self.source, self.derived), ids, strict=True):
+            flat = to_numpy(lists.flatten())
+            counts[side] += len(flat)
+            counts[f"{side}_unknown"] += int((flat == encoder.tokenizer.unknown).sum())
 
 
 def _subwords(encoder: SubwordEncoder, words: pa.Array) -> Encoded:
@@ -237,31 +226,10 @@ def _subwords(encoder: SubwordEncoder, words: pa.Array) -> Encoded:
     return encoder.types(coded.dictionary).take(to_numpy(coded.indices))
 
 
-@dataclass(frozen=True, slots=True)
-class Segments:
-    """P pairs as word ranges, each array int64[P]: source begin and end, derived begin and end, unit.
+def segments(source: Batch, derived: Batch, order: Order) -> Int64:
+    """Return int64[P, 5]: unit, source begin and end, and derived begin and end of the sentence pairs of a batch.
 
-    Sorted by unit, then position.
-    """
-
-    source_begin: Int64
-    source_end: Int64
-    begin: Int64
-    end: Int64
-    unit: Int64
-
-    def __len__(self) -> int:
-        return len(self.unit)
-
-    def take(self, which: Int64 | Bool) -> Segments:
-        """Return some of the pairs. which: their numbers, or a flag for each pair."""
-        return Segments(
-            self.source_begin[which], self.source_end[which], self.begin[which], self.end[which], self.unit[which]
-        )
-
-
-def segments(source: Batch, derived: Batch, order: Order) -> Segments:
-    """Return the sentence pairs of a batch's units. The units of both sides have the same numbers.
+    They are sorted by unit, then position. The units of both sides have the same numbers.
 
     An example, with a cut where highest before < lowest, 0 0 | 2 1 2 | 3:
 
@@ -275,8 +243,7 @@ def segments(source: Batch, derived: Batch, order: Order) -> Segments:
     units = derived.unit_words
     n = len(order.index)
     if n == 0 or source.n_words == 0:
-        none = np.zeros(0, np.int64)
-        return Segments(none, none, none, none, none)
+        return np.zeros((0, 5), np.int64)
     kept = order.index >= 0
     unit = owners(units)
     sentence = np.where(kept, owners(source.sentences)[np.where(kept, order.index, 0)], -1)
@@ -291,47 +258,37 @@ def segments(source: Batch, derived: Batch, order: Order) -> Segments:
     end = np.append(begin[1:], n)
     # low is -1 in a unit of only inserted words. What `source.sentences` gives for it is dropped in the last line.
     low, high = np.minimum.reduceat(sentence, begin), np.maximum.reduceat(sentence, begin)
-    pairs = Segments(source.sentences[low], source.sentences[high + 1], begin, end, unit[begin].astype(np.int64))
-    links = np.add.reduceat(kept, begin)
-    return pairs.take((low >= 0) & (links > 0))
+    pairs = np.stack([unit[begin], source.sentences[low], source.sentences[high + 1], begin, end], axis=1)
+    return pairs[(low >= 0) & (np.add.reduceat(kept, begin) > 0)].astype(np.int64)
 
 
-def segment_keys(source: Batch, pairs: Segments) -> UInt64:
-    """Return uint64[P]: the content keys of the pairs' source words."""
-    sizes = pairs.source_end - pairs.source_begin
-    words = source.words[expand_ranges(pairs.source_begin, sizes)]
+def segment_keys(source: Batch, pairs: Int64) -> UInt64:
+    """Return uint64[P]: the content keys of the pairs' source words. pairs: as from `segments`."""
+    _, begin, end, _, _ = pairs.T
+    sizes = end - begin
+    words = source.words[expand_ranges(begin, sizes)]
     return sequence_keys(source.type_hashes[words], np.concatenate([[0], np.cumsum(sizes)]))
 
 
-@dataclass(frozen=True, slots=True)
-class GoldLinks:
-    """Gold word links of P pairs, int64[L] each: pair, source and derived position (from 0 in the pair).
-
-    Sorted by pair and derived position.
-    """
-
-    pair: Int64
-    source: Int64
-    derived: Int64
-
-    def sorted(self) -> GoldLinks:
-        """Return the links by pair, then source position, then derived position."""
-        # A stable sort keeps the derived positions of one source position in their order.
-        by = np.argsort(self.pair * (self.source.max(initial=0) + 1) + self.source, kind="stable")
-        return GoldLinks(self.pair[by], self.source[by], self.derived[by])
+def by_source(links: Int64) -> Int64:
+    """Return links, int64[L, 3], by pair, then source position; links of one position keep their order."""
+    return np.asarray(links[np.lexsort((links[:, 1], links[:, 0]))])
 
 
-def links_of(order: Order, pairs: Segments) -> GoldLinks:
-    """Return the links (index[j], j) inside the pairs. Inserted and deleted words have none.
+def links_of(order: Order, pairs: Int64) -> Int64:
+    """Return int64[L, 3]: pair, source and derived position of the links (index[j], j) inside the pairs.
+
+    Inserted and deleted words have none.
 
     index [2, 1, 0, 4, 3] of two pairs with 3 and 2 words on both sides  ->  2-0 1-1 0-2 and 1-0 0-1
     """
-    sizes = pairs.end - pairs.begin
-    place = expand_ranges(pairs.begin, sizes)
+    _, source_begin, _, begin, end = pairs.T
+    sizes = end - begin
+    place = expand_ranges(begin, sizes)
     pair = np.repeat(np.arange(len(pairs)), sizes)
     kept = order.index[place] >= 0
     place, pair = place[kept], pair[kept]
-    return GoldLinks(pair, order.index[place] - pairs.source_begin[pair], place - pairs.begin[pair])
+    return np.stack([pair, order.index[place] - source_begin[pair], place - begin[pair]], axis=1)
 
 
 def _with_inserted(sentence: Int64, kept: Bool, unit: Int32) -> Int64:

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from derivlang.core.arrays import Int64, expand_ranges, lengths_of
-from derivlang.core.arrow import string_array, to_arrow
+from derivlang.core.arrays import Int64
+from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.keys import draw, hash_types, text_key
 from derivlang.core.lexicon import special_types
@@ -110,11 +109,11 @@ def _make(
         entries = token_entries(Path(options.tokenizer), types, counts, pipeline)
     else:
         entries = word_entries(types, counts, lexicon)
-    if not len(entries):
+    if not len(entries.images):
         raise DataError("no word of the source has an entry", where=request.source, id="empty-dictionary")
     shares = options.shares
     parts = cut(
-        entries.words,
+        string_array(entries.images),
         entries.counts,
         coverage=shares["coverage"],
         by=options.by,
@@ -123,7 +122,7 @@ def _make(
     )
     if not len(parts.chosen):
         raise UsageError(
-            f"{float(shares['coverage']):g} % of {len(entries):,} entries is less than one entry",
+            f"{float(shares['coverage']):g} % of {len(entries.images):,} entries is less than one entry",
             where="--coverage",
             id="coverage",
         )
@@ -146,9 +145,9 @@ def _make(
     running = entries.counts if options.level == "token" else counts[~special_types(types)]
     result = {
         "pairs": len(pairs),
-        "types": len(entries),
+        "types": len(entries.images),
         "entries": len(parts.chosen),
-        "coverage_types": round(100 * len(covered) / len(entries), 4),
+        "coverage_types": round(100 * len(covered) / len(entries.images), 4),
         "coverage_tokens": round(100 * sum(covered.values()) / max(int(running.sum()), 1), 4),
         "heldout": len(parts.heldout),
         "noise": len(wrong),
@@ -268,11 +267,9 @@ def files_of_recipe(path: Path) -> list[str]:
 
 def _pairs(entries: Entries, chosen: Int64, kind: Format) -> tuple[list[tuple[str, str]], list[int], int]:
     """Return the pairs of some entries in their order, as `_fitting`."""
-    sizes = lengths_of(entries.offsets)[chosen]
-    images: pa.Array = entries.images.take(to_arrow(expand_ranges(entries.offsets[chosen], sizes)))
-    words = entries.words.take(to_arrow(np.repeat(chosen, sizes)))
-    counts = np.repeat(entries.counts[chosen], sizes)
-    return _fitting(list(zip(words.to_pylist(), images.to_pylist(), strict=True)), counts.tolist(), kind)
+    words, counts = list(entries.images), entries.counts.tolist()
+    found = [(words[at], image, counts[at]) for at in chosen.tolist() for image in entries.images[words[at]]]
+    return _fitting([(word, image) for word, image, _ in found], [count for *_, count in found], kind)
 
 
 def _fitting(

@@ -9,9 +9,9 @@ once for the keys and once for writing. Memory holds some bytes per pair. Method
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ from derivlang.core.version import __version__
 from derivlang.lexical.bitext import (
     PairEncoder,
     Pairs,
-    Segments,
+    by_source,
     files_of,
     holding_space,
     links_of,
@@ -61,7 +61,7 @@ def write_pairs(folder: Path, options: PairOptions) -> dict[str, Any]:
 def _choose_and_write(folder: Path, options: PairOptions) -> dict[str, Any]:
     derived = Derived(folder)
     split = derived.choose_split(options.split)
-    keys = np.concatenate([np.zeros(0, np.uint64), *(group.keys for group in _groups(derived, split))])
+    keys = np.concatenate([np.zeros(0, np.uint64), *(keys for _, _, keys in _groups(derived, split))])
     if not len(keys):
         raise DataError(f"the split {split} has no sentence pair", where=str(folder), id="empty-split")
     n = portion(options.share, len(keys))
@@ -88,27 +88,8 @@ def first_by_key(draws: UInt64, m: int) -> Int64:
     return np.sort(np.argsort(draws, kind="stable")[:m])
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """The pairs of a row group, by row, side and sentence: word ranges and content keys."""
-
-    loaded: Loaded
-    ranges: Segments
-    keys: UInt64
-
-    def take(self, which: Int64) -> _Group:
-        return _Group(self.loaded, self.ranges.take(which), self.keys[which])
-
-
-def _chosen(derived: Derived, split: str, chosen: Int64) -> Iterator[tuple[Int64, _Group]]:
-    """Yield (positions in the split, chosen pairs) of each row group that has any. chosen: ascending positions."""
-    first = 0
-    for group in _groups(derived, split):
-        last = first + len(group.ranges)
-        begin, end = np.searchsorted(chosen, [first, last])
-        if end > begin:
-            yield chosen[begin:end], group.take(chosen[begin:end] - first)
-        first = last
+# The pairs of a row group, by row, side and sentence: int64[P, 5] as from `segments`, and their content keys.
+_Group: TypeAlias = tuple[Loaded, Int64, UInt64]
 
 
 def _groups(derived: Derived, split: str) -> Iterator[_Group]:
@@ -124,9 +105,9 @@ def _groups(derived: Derived, split: str) -> Iterator[_Group]:
         rank[source.records.ravel()] = np.arange(source.records.size)
         if not derived.schema.running and source.n_records:
             shared, last = _shared(source, last)
-            ranges = ranges.take(~shared[ranges.unit])
-        ranges = ranges.take(np.argsort(rank[ranges.unit], kind="stable"))
-        yield _Group(loaded, ranges, segment_keys(source, ranges))
+            ranges = ranges[~shared[ranges[:, 0]]]
+        ranges = ranges[np.argsort(rank[ranges[:, 0]], kind="stable")]
+        yield loaded, ranges, segment_keys(source, ranges)
 
 
 def _shared(source: Batch, last: tuple[int, list[int]] | None) -> tuple[Bool, tuple[int, list[int]]]:
@@ -166,17 +147,22 @@ def _write(derived: Derived, split: str, chosen: Int64, options: PairOptions, se
     with writing_all([*outs, *[told] * aside], replace=options.force) as streams:
         recipe = streams.pop() if aside else None
         with writing_pairs(streams, options.format, subwords=encoder is not None) as write:
-            for numbers, group in _chosen(derived, split, chosen):
-                ranges, loaded = group.ranges, group.loaded
-                source = _words(loaded.source, ranges.source_begin, ranges.source_end)
-                target = _words(loaded.derived, ranges.begin, ranges.end)
-                pairs = Pairs(numbers, group.keys, source, target, links_of(loaded.order, ranges).sorted())
+            first = 0  # the position of a group's first pair in the split
+            for loaded, ranges, keys in _groups(derived, split):
+                begin, end = np.searchsorted(chosen, [first, first + len(ranges)])
+                numbers, which = chosen[begin:end], chosen[begin:end] - first
+                first += len(ranges)
+                if not len(which):
+                    continue
+                some = ranges[which]
+                source = _words(loaded.source, some[:, 1], some[:, 2])
+                target = _words(loaded.derived, some[:, 3], some[:, 4])
+                pairs = Pairs(numbers, keys[which], source, target, by_source(links_of(loaded.order, some)))
                 if encoder is not None:
-                    subwords = encoder.encode(pairs)
-                    encoder.count(subwords, result["subwords"])
-                    pairs = replace(pairs, subwords=subwords)
+                    pairs = replace(pairs, subwords=(subwords := encoder.encode(pairs)))
+                    encoder.count(subwords[:2], result["subwords"])
                 write(pairs)
-                result["links"] += len(pairs.links.pair)
+                result["links"] += len(pairs.links)
                 for side, words in (("source", pairs.source), ("derived", pairs.derived)):
                     result["words"][side] += len(words.flatten())
                     result["spaces"] += int(holding_space(words).sum())

@@ -22,8 +22,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int64, offsets_of
-from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.arrays import Int64
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import draw, hash_types, text_key
 from derivlang.core.lexicon import Lexicon
@@ -39,29 +38,19 @@ RULE_VERSION = 1  # of rankings
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """T entries: words Arrow strings [T], counts int64[T], images `images[offsets[t]:offsets[t + 1]]`."""
+    """T entries. images: of each word, in the order of the words. counts: int64[T], of the words."""
 
-    words: pa.Array
+    images: dict[str, list[str]]
     counts: Int64
-    offsets: Int64
-    images: pa.Array
-
-    def __len__(self) -> int:
-        return len(self.words)
 
 
 def word_entries(types: pa.Array, counts: Int64, lexicon: Lexicon) -> Entries:
     """Return the entries of types that have an image. Special tokens have none."""
-    pairs = lexicon.pairs(types)
-    place = to_numpy(pa.compute.index_in(pairs["source"].combine_chunks(), value_set=types))
-    sizes = np.bincount(place, minlength=len(types))
-    kept = np.flatnonzero(sizes)
-    return Entries(
-        types.take(to_arrow(kept)),
-        counts[kept],
-        offsets_of(sizes[kept]),
-        pairs["derived"].combine_chunks(),
-    )
+    images: dict[str, list[str]] = {}
+    for word, image in zip(*(lexicon.pairs(types)[name].to_pylist() for name in ("source", "derived")), strict=True):
+        images.setdefault(word, []).append(image)
+    number = dict(zip(types.to_pylist(), counts.tolist(), strict=True))
+    return Entries(images, np.array([number[word] for word in images], np.int64))
 
 
 def token_entries(folder: Path, types: pa.Array, counts: Int64, pipeline: Pipeline) -> Entries:
@@ -82,9 +71,9 @@ def token_entries(folder: Path, types: pa.Array, counts: Int64, pipeline: Pipeli
     for step in lexical:
         assert isinstance(step, Trans)
         twin = twin_of(twin, step.loaded)
-    words, images = (string_array(one.bpe.entries[one.n_special :]) for one in (source, twin))
+    pairs = list(zip(source.bpe.entries, twin.bpe.entries, strict=True))[source.n_special :]
     seen = subword_counts(SubwordEncoder(source).types(types), counts, source.size)[source.n_special :]
-    return Entries(words, seen, offsets_of(np.ones(len(words), int)), images)
+    return Entries({entry: [image] for entry, image in pairs}, seen)
 
 
 @dataclass(frozen=True, slots=True)

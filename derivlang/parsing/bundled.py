@@ -14,7 +14,7 @@ sentence of more than LONGEST words is cut. Of the next LONGEST words, a part en
 part is the root of the sentence; the roots of the other parts depend on it as `parataxis` (a punctuation mark as
 `punct`).
 
-Equal sentences are found by a hash of their words, so that each is parsed once. Headings and short lines come again in
+Equal sentences are parsed once. Headings and short lines come again in
 any corpus, and in NLI each premise stands in several pairs.
 """
 
@@ -29,18 +29,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import (
-    Float32,
-    Int32,
-    Int64,
-    UInt8,
-    expand_ranges,
-    lengths_of,
-    offsets_of,
-    segment_any,
-    take_rows,
-)
-from derivlang.core.keys import mix, sequence_keys
+from derivlang.core.arrays import Float32, Int32, Int64, UInt8, lengths_of, take_rows
 from derivlang.core.threads import one_thread
 from derivlang.formats.progress import words_done
 from derivlang.parsing.base import UPOS, Parses
@@ -101,19 +90,11 @@ def hang_together(
 def distinct_sentences(words: Int32, sentences: Int64) -> tuple[Int64, Int64]:
     """Return (int64[D] the first of each kind of equal sentences, ascending; int64[S] the kind of each sentence).
 
-    words: int32[N], codes of the words. sentences: int64[S + 1]. A sentence whose hash belongs to other words counts as
-    a kind of its own. Sentences a b a c -> [0, 1, 3], [0, 1, 0, 2].
+    words: int32[N], codes of the words. sentences: int64[S + 1]. Sentences a b a c -> [0, 1, 3], [0, 1, 0, 2].
     """
-    keys = sequence_keys(mix(words.astype(np.uint64)), sentences)
-    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
-    first = first[kind]  # of each sentence
-    lengths = lengths_of(sentences)
-    again = np.flatnonzero(first != np.arange(len(first)))
-    here, there = (expand_ranges(sentences[:-1][of], lengths[again]) for of in (again, first[again]))
-    differs = segment_any(words[here] != words.take(there, mode="clip"), offsets_of(lengths[again]))
-    differs |= lengths[first[again]] != lengths[again]
-    first[again[differs]] = again[differs]
-    return np.unique(first, return_inverse=True)
+    kinds: dict[bytes, int] = {}
+    kind = [kinds.setdefault(words[a:b].tobytes(), len(kinds)) for a, b in pairwise(sentences.tolist())]
+    return np.unique(np.array(kind, np.int64), return_index=True)[1], np.array(kind, np.int64)
 
 
 WORDS_AT_ONCE = 3072  # words of a batch, with padding up to the longest sentence: more take memory and no less time
@@ -157,14 +138,12 @@ class ModelParser:
     def parse(self, words: Int32, types: pa.Array, sentences: Int64) -> Parses:
         """Parse sentences, equal ones once; arguments as for `Parser.parse`."""
         chosen, kind = distinct_sentences(words, sentences)
-        if len(chosen) < len(kind):
-            place, offsets = take_rows(sentences, chosen)
-            once = self.parse(words[place], types, offsets)
-            words_done(len(words) - len(place))
-            place, _ = take_rows(offsets, kind)
-            return Parses(once.upos[place], once.head[place], once.deprel[place], once.relations)
-        normal = normalise(words, types, sentences, self.language)
-        return restore(normal, self._trees(normal), sentences)
+        place, offsets = take_rows(sentences, chosen)
+        normal = normalise(words[place], types, offsets, self.language)
+        once = restore(normal, self._trees(normal), offsets)
+        words_done(len(words) - len(place))
+        place, _ = take_rows(offsets, kind)
+        return Parses(once.upos[place], once.head[place], once.deprel[place], once.relations)
 
     def _trees(self, normal: NormalisedWords) -> Parses:
         """Return the trees of normalised words."""

@@ -107,37 +107,13 @@ def arrange(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int32, Coun
         block = replace(block, bonds=bonds)
     place = np.empty(len(block.forest), np.int32)
     counts: Counter[str] = Counter()
-    # An empty array, because np.concatenate fails if there are no stretches.
-    again = [np.zeros(0, np.int64)]
-    more = np.zeros(len(block.forest), bool)
-    for part, first, words in block.stretches(WORDS_AT_ONCE):
-        positions, trees, more[words], crossing = _arranged(part, choose, rules)
+    for part, _, words in block.stretches(WORDS_AT_ONCE):
+        positions, crossing, kept = _arranged(part, choose, rules)
         place[words] = words.start + positions
-        again.append(first + trees)
         counts["trees-not-projective"] += crossing
-    block = replace(block, bonds=block.bonds | more)
-    # Few trees: they are arranged again, with more care, the trees of all stretches together.
-    mended, its_words = block.take(np.concatenate(again))
-    for part, _, words in mended.stretches(WORDS_AT_ONCE):
-        positions, kept = _with_care(part, choose, rules)
-        # The positions count in the trees taken, whose words are whole ranges of the block. its_words [4, 5, 6],
-        # positions [1, 0, 2]: the words 4, 5, 6 go to 5, 4, 6.
-        place[its_words[words]] = its_words[words][positions]
         counts["trees-kept-for-a-mark"] += kept
     # +counts leaves out reasons whose number is 0.
     return place, +counts
-
-
-def _arranged(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, Int64, Bool, int]:
-    """Return (positions int64[n], the trees that need more care, bool[n] the bonds to add before, crossing trees).
-
-    The positions of a tree that needs more care are not valid. The last is the number of trees that are not projective.
-    """
-    place, nodes, _, more = _laid_out(block, choose, rules)
-    again = block.forest.tree_of[more]
-    if not rules.free_marks:
-        again = np.concatenate([again, block.forest.tree_of[_leading_marks(block, place)]])
-    return place, np.unique(again).astype(np.int64), more, int(nodes.words[0].is_crossing.sum())
 
 
 def _laid_out(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, LayoutNodes, Listing, Bool]:
@@ -154,12 +130,12 @@ def _laid_out(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, La
     return place, nodes, listing, more
 
 
-def _with_care(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, int]:
-    """Arrange trees again until no arcs cross that did not cross before, and no tree begins with a mark.
+def _arranged(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, int, int]:
+    """Return (positions int64[n], the number of trees that are not projective, the number that keep their order).
 
-    Returns (positions int64[n], number of trees that keep their order). Bonds are added until no more are needed. A
-    comma before the first phrase moves behind it; if a tree begins with another mark, such as a bracket, it keeps its
-    order.
+    Trees are arranged again with more bonds until no arcs cross that did not cross before, and no tree begins with a
+    mark. A comma before the first phrase moves behind it; if a tree begins with another mark, such as a bracket, it
+    keeps its order.
     """
     place, nodes, listing, more = _laid_out(block, choose, rules)
     again = np.unique(block.forest.tree_of[more]).astype(np.int64)
@@ -169,10 +145,10 @@ def _with_care(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, i
     n_kept = len(np.setdiff1d(kept, again))
     if len(again):
         part, words = replace(block, bonds=block.bonds | more).take(again)
-        positions, more_kept = _with_care(part, choose, rules)
+        positions, _, more_kept = _arranged(part, choose, rules)
         place[words] = words[positions]
         n_kept += more_kept
-    return place, n_kept
+    return place, int(nodes.words[0].is_crossing.sum()), n_kept
 
 
 def _without_leading_marks(block: TreeBlock, nodes: LayoutNodes, listing: Listing, place: Int64) -> tuple[Int64, Int64]:

@@ -32,12 +32,12 @@ decided, has a relation `neg` for negation, and puts punctuation next to the hea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, lengths_of, offsets_of
+from derivlang.core.arrays import Int64, offsets_of
 from derivlang.grammar.counts import Counts
 from derivlang.syntax.layout import Members
 from derivlang.syntax.words import WordKinds
@@ -71,7 +71,6 @@ class BySide:
 
 MOST = 12
 DECIDED = 10**5
-_BITS = 21  # of the number of a relation: three of them are a key
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,75 +79,41 @@ class ByPairs:
 
     counts: Counts
     threshold: float
+    # By head relation and different relations, in source order: the rank of each; {} where no pair is decided.
+    _known: dict[tuple[str, ...], dict[str, int]] = field(default_factory=dict, init=False, repr=False)
 
     def slots(self, members: Members, seen: WordKinds) -> Int64:
         """Return int64[E]: the rank of each member's relation in its family; 0 in families without a decided pair."""
-        codes = dict(self._numbers)
-        plain = [codes.setdefault(relation.partition(":")[0], len(codes)) for relation in seen.relations]
-        code_of = np.array(plain, np.int64)
-        relation = code_of[seen.relation[members.word]]
-        _, first, which = np.unique(members.family * len(codes) + relation, return_index=True, return_inverse=True)
-        by = np.argsort(first)
-        # `types`: the different relations of each family, in source order. a b a | c  ->  a b | c
-        types = relation[first[by]]
-        offsets = offsets_of(np.bincount(members.family[first], minlength=len(members.listing.heads)))
-        head = code_of[seen.relation[members.head[members.listing.offsets[:-1]]]]
-        # Families of roots have no head.
-        sizes = np.where(members.listing.heads < len(members.forest), lengths_of(offsets), 0)
-        ranks = np.zeros(len(types), np.int64)
-        for size in np.unique(sizes[sizes > 1]).tolist():
-            families = np.flatnonzero(sizes == size)
-            at = offsets[families][:, None] + np.arange(size)
-            rows = np.column_stack([head[families], types[at]])
-            kinds, kind = np.unique(rows, axis=0, return_inverse=True)
-            ranks[at] = _ranks(self._worths(kinds))[kind.reshape(-1)]
-        place = np.empty(len(by), np.int64)
-        place[by] = np.arange(len(by))
-        return ranks[place[which]]
+        names = [relation.partition(":")[0] for relation in seen.relations]
+        relations = [names[code] for code in seen.relation[members.word].tolist()]
+        heads = members.head[members.listing.offsets[:-1]].tolist()
+        out: list[int] = []
+        for (begin, end), head in zip(pairwise(members.listing.offsets.tolist()), heads, strict=True):
+            family = relations[begin:end]
+            ranks = self._ranks(names[seen.relation[head]], *dict.fromkeys(family)) if head >= 0 else {}
+            out += [ranks.get(relation, 0) for relation in family]
+        return np.array(out, np.int64)
 
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        """The numbers of the relations that were counted."""
-        return {name: number for number, name in enumerate(sorted({name for key in self.counts.pairs for name in key}))}
+    def _ranks(self, head: str, *relations: str) -> dict[str, int]:
+        """Return the rank of each relation below a head relation, {} if no pair of them is decided."""
+        if (head, *relations) not in self._known:
+            worth = [[self._worth(head, a, b, i < j) for j, b in enumerate(relations)] for i, a in enumerate(relations)]
+            decided = any(DECIDED in row for row in worth)
+            ranks = {relations[i]: rank for rank, i in enumerate(best_order(worth))} if decided else {}
+            self._known[head, *relations] = ranks
+        return self._known[head, *relations]
 
-    @cached_property
-    def _decided(self) -> Int64:
-        """int64[D]: the keys of (head relation, first, second) that are decided, ascending, and a larger number."""
-        pairs, number = self.counts.pairs, self._numbers
-        decided = [
-            (number[head], number[first], number[second])
-            for (head, first, second), count in pairs.items()
-            if count and count / (count + pairs.get((head, second, first), 0)) >= self.threshold
-        ]
-        keys = _key(*np.array(decided, np.int64).reshape(-1, 3).T)
-        return np.append(np.sort(keys), np.iinfo(np.int64).max)
-
-    def _worths(self, rows: Int64) -> Int64:
-        """Return int64[s, k, k]: what it is worth that relation i stands before relation j.
-
-        rows: int64[s, k + 1], the head relation, then k relations in source order.
-        """
-        key = _key(rows[:, :1, None], rows[:, 1:, None], rows[:, None, 1:])
-        decided = self._decided[np.searchsorted(self._decided, key)] == key
-        undecided = ~(decided | decided.transpose(0, 2, 1))
-        return np.where(decided, DECIDED, np.triu(undecided, 1))
+    def _worth(self, head: str, first: str, second: str, in_source: bool) -> int:
+        """Return what it is worth that one relation stands before another. in_source: whether it does there."""
+        count, other = (self.counts.pairs.get(key, 0) for key in ((head, first, second), (head, second, first)))
+        if count + other and max(count, other) / (count + other) >= self.threshold:
+            return DECIDED if count > other else 0
+        return int(in_source)
 
 
-def _key(head: Int64, first: Int64, second: Int64) -> Int64:
-    """Return one number for each head relation with two relations."""
-    return np.asarray((head << 2 * _BITS) + (first << _BITS) + second)
-
-
-def _ranks(worths: Int64) -> Int64:
-    """Return int64[s, k]: the rank of each relation in the best order; 0 where no pair is decided.
-
-    worths: int64[s, k, k], as of `_worths`, for s families with k relations each.
-    """
-    out = np.zeros(worths.shape[:2], np.int64)
-    for at in np.flatnonzero((worths == DECIDED).any(axis=(1, 2))).tolist():
-        order = _best(worths[at].tolist()) if worths.shape[1] <= MOST else _inserted(worths[at])
-        out[at, order] = np.arange(len(order))
-    return out
+def best_order(worth: list[list[int]]) -> list[int]:
+    """Return the order with the largest sum, or above MOST relations one with a large sum."""
+    return _best(worth) if len(worth) <= MOST else _inserted(np.array(worth)).tolist()
 
 
 def _best(worth: list[list[int]]) -> list[int]:

@@ -155,32 +155,13 @@ class Members:
         return self.listing.reordered(np.arange(len(key)), np.argsort(key, kind="stable"))
 
 
-@dataclass(frozen=True, eq=False)
-class Sizes:
-    """Numbers of words of each node, int64[n] each.
+def lay_out(
+    forest: Forest, listing: Listing, own: Int64, before: Int64 | int = 0, after: Int64 | int = 0
+) -> tuple[Int64, Int64, Int64]:
+    """Return int64[n] each: the start of each node's block, its own first word and the end of its block.
 
-    own: the words of the node with the marks tied to them. before, after: the marks before and after its whole subtree.
-    """
-
-    own: Int64
-    before: Int64
-    after: Int64
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """Positions of each node, int64[n] each: the start of its block, its own first word, and the end of the block.
-
-    A block is a subtree with its marks: start <= own < end.
-    """
-
-    start: Int64
-    own: Int64
-    end: Int64
-
-
-def lay_out(forest: Forest, listing: Listing, sizes: Sizes) -> Layout:
-    """Return the positions of all nodes, trees one after the other.
+    A block is a subtree with its marks; trees stand one after the other. own: int64[n], the words of each node with the
+    marks tied to them. before, after: the marks before and after its whole subtree.
 
     With the listing of `the cat slept` (see `Listing`) in the order [slept, cat] and [the, cat], and sizes of 1:
 
@@ -192,15 +173,15 @@ def lay_out(forest: Forest, listing: Listing, sizes: Sizes) -> Layout:
         own                  slept 0 + 2 - 2, cat 1 + 1 - 0, the 1
     """
     n = len(forest)
-    size = forest.below(sizes.own + sizes.before + sizes.after)
-    own, child = np.flatnonzero(listing.itself), np.flatnonzero(~listing.itself)
-    heads = listing.nodes.take(own)
+    size = forest.below(own + before + after)
+    itself, child = np.flatnonzero(listing.itself), np.flatnonzero(~listing.itself)
+    heads = listing.nodes.take(itself)
     lengths = size.take(listing.nodes)
-    lengths[own] = sizes.own.take(heads)
+    lengths[itself] = own.take(heads)
     starts = np.cumsum(lengths) - lengths
     begins = np.zeros(n + len(forest.trees), np.int64)  # by head
     begins[listing.heads] = starts[listing.offsets[:-1]]
-    begins[:n] -= sizes.before  # the members of a family follow the marks before its block
+    begins[:n] -= before  # the members of a family follow the marks before its block
     step = np.empty(n, np.int64)
     step[listing.nodes.take(child)] = starts.take(child)
     step -= begins.take(forest.above)
@@ -208,10 +189,10 @@ def lay_out(forest: Forest, listing: Listing, sizes: Sizes) -> Layout:
     roots = np.flatnonzero(forest.parent < 0)
     ends = np.append(0, np.cumsum(np.bincount(forest.tree_of[roots], size[roots], len(forest.trees) - 1)))
     step[roots] += ends.astype(np.int64)[forest.tree_of[roots]]
-    inner = sizes.before.copy()
-    inner[heads] = starts.take(own) - begins.take(heads)
     start = forest.along(step)
-    return Layout(start, start + inner, start + size)
+    first = start + before
+    first[heads] = start.take(heads) + starts.take(itself) - begins.take(heads)
+    return start, first, start + size
 
 
 def laid_out(nodes: LayoutNodes, listing: Listing) -> Int64:
@@ -221,12 +202,11 @@ def laid_out(nodes: LayoutNodes, listing: Listing) -> Int64:
     tied_before = counts[TIED_BEFORE]
     words = lengths_of(nodes.groups).take(nodes.kept)
     own = words + tied_before + counts[TIED_AFTER]
-    sizes = Sizes(own, counts[BEFORE], counts[AFTER])
-    layout = lay_out(nodes.inner, listing, sizes)
-    first = layout.own + tied_before  # the node's own first word
-    begins = {BEFORE: layout.start, AFTER: layout.end - sizes.after, TIED_BEFORE: layout.own, TIED_AFTER: first + words}
+    start, tied, end = lay_out(nodes.inner, listing, own, counts[BEFORE], counts[AFTER])
+    first = tied + tied_before  # the node's own first word
+    begins = {BEFORE: start, AFTER: end - counts[AFTER], TIED_BEFORE: tied, TIED_AFTER: first + words}
     place = _places(nodes, first, begins, counts)
-    return _uncrowded(nodes, layout, place, counts) if len(marks.at) else place
+    return _uncrowded(nodes, start, place, counts) if len(marks.at) else place
 
 
 def _places(nodes: LayoutNodes, first: Int64, begins: dict[int, Int64], counts: Int64) -> Int64:
@@ -261,8 +241,8 @@ def _places(nodes: LayoutNodes, first: Int64, begins: dict[int, Int64], counts: 
     return (at - groups[:-1]).take(nodes.part_of) + np.arange(len(forest))
 
 
-def _uncrowded(nodes: LayoutNodes, layout: Layout, place: Int64, counts: Int64) -> Int64:
-    """Return the positions with some marks moved from the end of their phrase to its beginning.
+def _uncrowded(nodes: LayoutNodes, start: Int64, place: Int64, counts: Int64) -> Int64:
+    """Return the positions with some marks moved from the end of their phrase to its beginning. start: of `lay_out`.
 
     A comma separates its phrase from its neighbours: `, when he came .`, not `when he came , .` So a mark moves if
     another mark follows it, or if it is the last word of the tree. The words of the phrase move right by one position:
@@ -286,7 +266,7 @@ def _uncrowded(nodes: LayoutNodes, layout: Layout, place: Int64, counts: Int64) 
     word = nodes.groups[marks.at[which]]
     at, behind = place[word], place[word] + 1
     crowds = (behind == forest.trees[tree + 1]) | (is_mark[index[behind]] & ~opens[index[behind]])
-    begin = layout.start[node] + nodes.shift[0][tree]
+    begin = start[node] + nodes.shift[0][tree]
     moves = crowds & (begin > forest.trees[tree]) & ~is_mark[index[begin - 1]]
     begin, at, word = begin[moves], at[moves], word[moves]
     # The number of moved marks whose phrase covers each position; phrases can be nested.

@@ -40,26 +40,17 @@ from derivlang.syntax.words import WordKinds
 
 def lifted(forest: Forest, words: WordKinds) -> tuple[Forest, WordKinds]:
     """Return the forest with function heads, and the words with their relations there."""
-    parent, relation = forest.parent.copy(), words.relation.copy()
-    names = np.array([name.partition(":")[0] for name in words.relations])
-    claim = np.empty(len(forest), np.int64)
-    for number, function in enumerate(FUNCTIONS):
-        is_one = np.append(names == function, np.zeros(len(LIFTED), bool))
-        pending = np.flatnonzero(is_one[relation] & (parent >= 0))
-        while len(pending):
-            # A round lifts the words that share neither themselves nor their heads with a word before them.
-            head = parent[pending]
-            claim[pending] = pending
-            claim[head] = len(forest)
-            np.minimum.at(claim, head, pending)
-            claim[pending] = np.minimum(claim[pending], pending)
-            ready = (claim[pending] == pending) & (claim[head] == pending)
-            word, below = pending[ready], head[ready]
-            parent[word], relation[word] = parent[below], relation[below]
-            parent[below], relation[below] = word, len(names) + number
-            pending = pending[~ready]
-            pending = pending[is_one[relation[pending]] & (parent[pending] >= 0)]
-    return Forest(parent, forest.trees), replace(words, relation=relation, relations=(*words.relations, *LIFTED))
+    parent, relation = forest.parent.tolist(), words.relation.tolist()
+    names = [name.partition(":")[0] for name in words.relations]
+    for lifted_relation, function in enumerate(FUNCTIONS, len(names)):
+        of_function = {code for code, name in enumerate(names) if name == function}
+        for word in [word for word, code in enumerate(relation) if code in of_function and parent[word] >= 0]:
+            head = parent[word]
+            if head >= 0 and relation[word] in of_function:  # still: it may have been the head of a word before it
+                parent[word], relation[word] = parent[head], relation[head]
+                parent[head], relation[head] = word, lifted_relation
+    lifted_words = replace(words, relation=np.array(relation, np.int32), relations=(*words.relations, *LIFTED))
+    return Forest(np.array(parent, np.int64), forest.trees), lifted_words
 
 
 PREDICATE = "lifted_cop"

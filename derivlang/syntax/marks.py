@@ -17,8 +17,9 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int8, Int64, Ints, ranks_in_runs
 from derivlang.syntax.forest import Forest
-from derivlang.syntax.words import APOSTROPHE, FIRST_CLOSER, FIRST_OPENER, QUOTE
+from derivlang.syntax.words import FIRST_CLOSER, FIRST_OPENER, QUOTE
 
+_TO_CLOSER = FIRST_CLOSER - FIRST_OPENER
 BEFORE, AFTER, TIED_BEFORE, TIED_AFTER = range(4)
 
 
@@ -63,36 +64,20 @@ def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:
 
     kind: int8[n]. mark: bool[n], the nodes that count. Brackets nest; straight quotes open and close in turn.
 
-        ( ( ) ) )    depth after each mark 1 2 1 0 -1; level of the pair 1 2 2 1 0: partners 3 2 1 0 and -1
+        ( ( ) ) )    partners 3 2 1 0 and -1
     """
     partner = np.full(len(kind), -1)
     marks = np.flatnonzero(mark & (kind >= QUOTE))
     tree_of = np.searchsorted(trees, marks, "right")
-    kind = kind[marks]
-    for straight in (QUOTE, APOSTROPHE):
-        at = np.flatnonzero(kind == straight)
-        tree = tree_of[at]
-        # Quotes 0 and 1 of a tree are a pair, 2 and 3 the next one. A quote of even rank that is the last of its tree
-        # has no partner. The slice is for no quotes at all: np.append then gives one element too many.
-        opens = np.flatnonzero((ranks_in_runs(tree) % 2 == 0) & np.append(np.diff(tree) == 0, False)[: len(at)])
-        left, right = marks[at[opens]], marks[at[opens + 1]]
-        partner[left], partner[right] = right, left
-    bracket = kind[kind >= FIRST_OPENER]
-    for opener in np.unique(np.where(bracket >= FIRST_CLOSER, bracket - 32, bracket)):
-        at = np.flatnonzero((kind == opener) | (kind == opener + 32))
-        opening = kind[at] == opener
-        # The depth is not reset between trees. A bracket that is not closed shifts all later levels alike, and levels
-        # are only compared within a tree.
-        depth = np.cumsum(np.where(opening, 1, -1))
-        level = np.where(opening, depth, depth + 1)
-        # By tree, level and place: the closer of an opener is the next one with its level.
-        by = np.lexsort((at, level, tree_of[at]))
-        left, right = by[:-1], by[1:]
-        fits = (
-            opening[left] & ~opening[right] & (level[left] == level[right]) & (tree_of[at[left]] == tree_of[at[right]])
-        )
-        left, right = marks[at[left[fits]]], marks[at[right[fits]]]
-        partner[left], partner[right] = right, left
+    waiting: dict[tuple[int, int], list[int]] = {}  # by tree and opener: the marks that are open
+    for at, one, tree in zip(marks.tolist(), kind[marks].tolist(), tree_of.tolist(), strict=True):
+        closes = one >= FIRST_CLOSER
+        stack = waiting.setdefault((tree, one - _TO_CLOSER if closes else one), [])
+        if stack and (closes or one < FIRST_OPENER):
+            partner[at] = stack.pop()
+            partner[partner[at]] = at
+        elif not closes:
+            stack.append(at)
     return partner
 
 

@@ -24,7 +24,7 @@ from derivlang.core.errors import LayerError
 from derivlang.core.layers.constituents import PARSE, ConstituentTrees
 from derivlang.core.order import Order
 from derivlang.syntax.forest import Forest, merged
-from derivlang.syntax.layout import Listing, Members, Sizes, lay_out, list_families
+from derivlang.syntax.layout import Listing, Members, lay_out, list_families
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +83,10 @@ class Phrases:
 
     def placed(self, listing: Listing) -> Int64:
         """Return int64[N]: the position of each word with the children of constituents in another order."""
-        is_word, none = np.zeros((2, len(self.forest)), np.int64)
+        is_word = np.zeros(len(self.forest), np.int64)
         is_word[self.words] = 1
-        return lay_out(self.forest, listing, Sizes(is_word, none, none)).start[self.words]
+        start, _, _ = lay_out(self.forest, listing, is_word)
+        return start[self.words]
 
     def mirrored(self, which: Bool) -> Int64:
         """Return int64[N]: the position of each word with the children of some constituents, bool[K], in reverse."""

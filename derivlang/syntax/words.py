@@ -41,6 +41,12 @@ _PAIRS = (
     "《 》",
 )
 _KINDS = {
+    # Of a mark in two pairs, such as the first of “ ” and the second of „ “, the first pair counts.
+    **{
+        mark: first + number
+        for number, pair in reversed([*enumerate(_PAIRS)])
+        for mark, first in zip(pair.split(), (FIRST_OPENER, FIRST_CLOSER), strict=True)
+    },
     **dict.fromkeys(("@-@", "@,@", "@.@"), JOINER),
     **dict.fromkeys(("-", "/", "‐", "‑"), HYPHEN),
     **dict.fromkeys(
@@ -49,10 +55,6 @@ _KINDS = {
     '"': QUOTE,
     "'": APOSTROPHE,
 }
-for _number, _pair in enumerate(_PAIRS):
-    _opener, _closer = _pair.split()
-    _KINDS.setdefault(_opener, FIRST_OPENER + _number)
-    _KINDS.setdefault(_closer, FIRST_CLOSER + _number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +117,4 @@ def written(batch: Batch, forms: Collection[str]) -> Bool:
 
 def kinds_of(types: pa.Array) -> Int8:
     """Return int8[T]: the kind of each type."""
-    out = np.zeros(len(types), np.int8)
-    known = np.flatnonzero(to_numpy(pc.is_in(types, value_set=string_array(_KINDS))))
-    out[known] = [_KINDS[word] for word in types.take(to_arrow(known)).to_pylist()]
-    return out
+    return np.array([_KINDS.get(word, OTHER) for word in types.to_pylist()], np.int8)
