@@ -32,7 +32,7 @@ from typing import Any, Literal, get_args
 from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.core.lexicon import SPECIALS, unescape, write_rows
 from derivlang.core.messages import counted, in_shell
-from derivlang.formats.opening import read_whole, suffix_of, utf8_text
+from derivlang.formats.opening import read_bytes, read_text, suffix_of
 from derivlang.formats.places import located
 
 Format = Literal["muse", "tsv", "json"]
@@ -116,7 +116,7 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
     unreadable-file, truncated, too-large, no-pair, dictionary (strict, or broken JSON), each with its line.
     """
     path = located(path)
-    data = read_whole(path)
+    data = read_bytes(path)
     kind = _SUFFIXES.get(suffix_of(path), "muse")
     if kind != "json":
         _check_separator(data.decode(errors="replace").splitlines(), path, tabs=kind == "tsv")
@@ -285,7 +285,7 @@ def read_counts(path: Path) -> dict[str, int]:
 
     Raises DataError missing-file, encoding, and word-counts: no line, a line without a count, two counts of one word.
     """
-    counts = parse_counts(utf8_text(path).removeprefix("\ufeff"), str(path))
+    counts = parse_counts(read_text(path), str(path))
     if not counts:
         raise _broken(str(path), 1, "the file has no word with a count")
     return counts
@@ -328,7 +328,7 @@ def read_word_list(path: Path) -> list[str]:
     Raises DataError missing-file, encoding, and word-list: no word, or a line with several.
     """
     # Not splitlines, which also cuts at characters inside words.
-    lines = [line.strip() for line in utf8_text(path).removeprefix("\ufeff").split("\n")]
+    lines = [line.strip() for line in read_text(path).split("\n")]
     for number, line in enumerate(lines, 1):
         if len(line.split()) > 1:
             raise _broken_list(path, number, f"{line[:60]!r} is more than one word")

@@ -142,7 +142,7 @@ def _check(path: Path, at: str, record: Any, form: Form, left_out: Counter[str])
     """
     values = record if isinstance(record, dict) else {}
     for key, kind in form.items():
-        value = values.get(key, "" if key == "title" else None)
+        value: Any = values.get(key, "" if key == "title" else None)
         plain = list if isinstance(kind, list) else kind
         if plain is not None and (not isinstance(value, plain) or isinstance(value, bool)):
             raise DataError(
