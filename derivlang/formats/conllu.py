@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int64, UInt8, first_true, offsets_of, owners, positions
+from derivlang.core.arrays import Bool, Int64, first_true, offsets_of, owners, positions
 from derivlang.core.arrow import list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.layers.misc import without_spaces
@@ -46,6 +46,8 @@ from derivlang.formats.rows import Rows, in_tables
 
 WORD_COLUMNS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 Node: TypeAlias = dict[str, str]
+# The number of the first line, the comments, the number of the first line behind them, and these lines.
+Sentence: TypeAlias = tuple[int, list[str], int, list[str]]
 MEANING = Schema(
     (Side("", words="tokens", text="text"),),
     (
@@ -116,24 +118,10 @@ def cut(path: Path, size: int, target: int, **options: Any) -> list[int]:
 
 def count(path: Path, encoding: str = "utf-8", *, entities: bool = False, piece: Piece = WHOLE) -> tuple[int, int]:
     """Return the number of sentences with words (lines with the id 1), and of lines."""
-
-    def sentences(text: UInt8) -> int:
-        lines = text.tobytes()
-        return lines.count(b"\n1\t") + lines.startswith(b"1\t")
-
-    return count_lines(path, piece, encoding, sentences)
+    return count_lines(path, piece, encoding, lambda block: (b"\n" + block).count(b"\n1\t"))
 
 
-class _Sentence(NamedTuple):
-    """line: number of the first line. nodes, numbers: lines of words, multiword tokens and empty nodes."""
-
-    line: int
-    comments: list[str]
-    nodes: list[str]
-    numbers: Sequence[int]
-
-
-def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[_Sentence]:
+def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[Sentence]:
     """Yield the sentences with words. Raises DataError conllu-comment."""
     held: list[str] = []  # comments without words so far, with the empty lines behind them
     begin = last = 0
@@ -143,8 +131,8 @@ def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[_Sentence]:
         held += [""] * (first - last - 1) if held else []
         begin, last = begin if held else first, first + len(lines) - 1
         n_comments = next((i for i, line in enumerate(lines) if line[0] != "#"), len(lines))
-        comments, nodes, numbers = lines[:n_comments], lines[n_comments:], range(first + n_comments, last + 1)
-        late = next((number for number, line in zip(numbers, nodes, strict=True) if line[0] == "#"), None)
+        nodes = lines[n_comments:]
+        late = next((i for i, line in enumerate(nodes, first + n_comments) if line[0] == "#"), None)
         if late is not None:
             raise DataError(
                 "a comment stands between the words of a sentence",
@@ -152,17 +140,18 @@ def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[_Sentence]:
                 fix="move it before the first word, or put an empty line before it",
                 id="conllu-comment",
             )
-        held += comments
+        held += lines[:n_comments]
         if nodes:
-            yield _Sentence(begin, held, nodes, numbers)
+            yield begin, held, first + n_comments, nodes
             held = []
 
 
-def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool, whole: bool) -> Rows:
-    lines = list(chain.from_iterable(sentence.nodes for sentence in sentences))
-    numbers = np.fromiter(chain.from_iterable(sentence.numbers for sentence in sentences), np.int32, len(lines))
-    node_offsets = offsets_of(np.array([len(sentence.nodes) for sentence in sentences]))
-    names = [_sent_id(sentence.comments) for sentence in sentences]
+def _rows(path: Path, sentences: list[Sentence], first: int, entities: bool, whole: bool) -> Rows:
+    starts, comments, firsts, nodes_of = zip(*sentences, strict=True)
+    lines = list(chain.from_iterable(nodes_of))
+    node_offsets = offsets_of(np.array([*map(len, nodes_of)]))
+    numbers = np.array(firsts, np.int32)[owners(node_offsets)] + positions(node_offsets)
+    names = [_sent_id(each) for each in comments]
     shown = tuple(f"sent_id {name}" if name else "" for name in names)
 
     def where(node: int) -> str:
@@ -196,7 +185,6 @@ def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool, wh
     if entities:
         values["misc"], values["ner_tags"] = _take_entities(values["misc"])
     is_range = ~is_word & to_numpy(pc.match_substring(nodes[0], "-"))
-    comments = [sentence.comments for sentence in sentences]
     table = pa.table(
         {
             "idx": string_array(names),
@@ -208,8 +196,8 @@ def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool, wh
             "empty_nodes": _node_lists(nodes, ~is_word & ~is_range, node_offsets),
         }
     )
-    starts = np.array([sentence.line for sentence in sentences], np.int64)
-    return Rows.of_documents(path, table, starts, first, list_array(offsets, to_arrow(numbers[is_word])), shown)
+    word_lines = list_array(offsets, to_arrow(numbers[is_word]))
+    return Rows.of_documents(path, table, np.array(starts, np.int64), first, word_lines, shown)
 
 
 def _heads(texts: pa.Array, offsets: Int64, whole: bool) -> pa.Array | tuple[int, str, str]:

@@ -31,7 +31,7 @@ from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, UsageError
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.header import LOOKED_AT, NAMES, find_delimiter, look_at_columns, looks_like_header, names_of
-from derivlang.formats.lines import NEWLINE, columns_of, count_lines, cut_lines, join_columns
+from derivlang.formats.lines import columns_of, count_lines, cut_lines, join_columns, n_lines_of
 from derivlang.formats.opening import WHOLE, Piece, empty_file, open_lines
 from derivlang.formats.rows import Rows, as_strings, in_tables
 
@@ -236,7 +236,7 @@ def count(
     piece: Piece = WHOLE,
 ) -> tuple[int, int]:
     """Return the number of rows of a TSV file without the header row, and of lines; header, quoting: as for `read`."""
-    rows, lines = count_lines(path, piece, encoding, lambda text: int(np.count_nonzero(text == NEWLINE)))
+    rows, lines = count_lines(path, piece, encoding, n_lines_of)
     if rows and not piece.begin:
         rows -= looks_like_header(next(_lines(path, encoding, quoting))[1]) if header is None else header
     return rows, lines

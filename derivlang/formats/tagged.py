@@ -32,7 +32,6 @@ from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.header import looks_like_header
 from derivlang.formats.lines import (
-    LinesOfText,
     columns_of,
     count_lines,
     cut_lines,
@@ -168,7 +167,7 @@ def _check_numbers(path: Path, given: pa.Array, expected: np.ndarray, lines: np.
             )
 
 
-def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[LinesOfText]) -> None:
+def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[tuple[int, str]]) -> None:
     """Raise DataError conll-2012 or word-numbers if it is open which column holds the words; tsv-header.
 
     A header line has no tag, although all other lines have one. head: the first blocks.
@@ -203,7 +202,7 @@ def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[LinesOfTex
         )
 
 
-def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[TaggedColumns, Iterator[LinesOfText]]:
+def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[TaggedColumns, Iterator[tuple[int, str]]]:
     """Return the columns of a file, and the sentences of a piece of it, without comments.
 
     Raises DataError: conll-2012, word-numbers, tsv-header.
@@ -215,7 +214,7 @@ def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[TaggedColumns, 
     return columns, columns.without_comments(blocks)
 
 
-def _blocks(path: Path, encoding: str, piece: Piece = WHOLE) -> Iterator[LinesOfText]:
+def _blocks(path: Path, encoding: str, piece: Piece = WHOLE) -> Iterator[tuple[int, str]]:
     blocks = (stripped(lines.decode()) for lines in whole_lines(path, encoding, piece))
     for number, text in text_blocks(blocks, piece.line + 1):
         if "\r" in text:

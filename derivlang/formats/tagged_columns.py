@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from derivlang.formats.lines import LinesOfText
-
 LINES_LOOKED_AT = 100
 WHITE = " \t\r\v\f"  # at the end of a line it means nothing
 _WHITE_ENDS = re.compile(rf"(?<![{WHITE}])[{WHITE}]+$", re.MULTILINE)  # found at its first character only
@@ -73,7 +71,7 @@ class TaggedColumns:
         """Return the fields of a line."""
         return self.plain(line).split(self.separator)
 
-    def without_comments(self, blocks: Iterable[LinesOfText]) -> Iterator[LinesOfText]:
+    def without_comments(self, blocks: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         """Yield the lines of each sentence without the comments before it; blocks of comments are left out."""
         for number, text in blocks:
             while text[:1] == "#" and self.is_comment(text.partition("\n")[0]):
@@ -107,12 +105,12 @@ def stripped(lines: str) -> str:
     return _MARK.sub("", _WHITE_ENDS.sub("", lines))
 
 
-def begin(blocks: Iterator[LinesOfText]) -> tuple[TaggedColumns, list[LinesOfText]]:
+def begin(blocks: Iterator[tuple[int, str]]) -> tuple[TaggedColumns, list[tuple[int, str]]]:
     """Return the columns of a file as its first blocks show them, and these blocks.
 
     The first line that does not begin with `#`, or else the first that ends with a tag, decides their number.
     """
-    held: list[LinesOfText] = []
+    held: list[tuple[int, str]] = []
     first = ""
     for block in blocks:
         held.append(block)
@@ -142,7 +140,7 @@ def separator_of(line: str) -> str:
     return "\t" if "\t" in line else " "
 
 
-def _columns(first: str, blocks: Sequence[LinesOfText]) -> TaggedColumns:
+def _columns(first: str, blocks: Sequence[tuple[int, str]]) -> TaggedColumns:
     """Return the columns of some sentences. first: the line that decides their number."""
     columns = TaggedColumns(separator_of(first), 1)
     n = len(columns.split(first))
