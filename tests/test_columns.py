@@ -23,7 +23,6 @@ from derivlang import Columns, DerivlangWarning, Pipeline, derive, map_dataset
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.engine.make import make as run_make
 from derivlang.engine.options import MakeOptions
-from derivlang.formats import csv as csv_format
 from derivlang.formats import delimited
 from derivlang.sources.find import find
 from derivlang.sources.read import tables
@@ -296,7 +295,7 @@ def test_tsv_is_literal(tmp_path: Path) -> None:
         ('text,label\n"a\nb",c\nd,e,f\n', "csv-columns", 4),
         ("text,label\na\rb,c\n", "csv", 2),
         ("text,label,text\na,b,c\n", "tsv-header", 1),
-        ("text,label\n" + '"' + "x" * (csv_format.LONGEST + 1) + '",a\n', "csv", 2),
+        ("text,label\n" + '"' + "x" * (delimited.LONGEST + 1) + '",a\n', "csv", 2),
     ],
 )
 def test_bad_csv_is_named_by_its_line(content: str, id: str, line: int, tmp_path: Path) -> None:
@@ -314,9 +313,9 @@ VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0
 def test_any_values_come_back_from_csv(tmp_path: Path, values: list[tuple[str, str]]) -> None:
     table = pa.table({"a": [a for a, _ in values], "b": [b for _, b in values]})
     out = io.BytesIO()
-    csv_format.write([table], out, columns=["a", "b"])
+    delimited.write_csv([table], out, columns=["a", "b"])
     path = written(tmp_path / "x.csv", out.getvalue())
-    read = [rows.table for rows in csv_format.read(path, columns=["a", "b"])]
+    read = [rows.table for rows in delimited.read_csv(path, columns=["a", "b"])]
     assert pa.concat_tables(read).equals(table)
 
 

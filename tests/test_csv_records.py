@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from derivlang.core.errors import DataError
-from derivlang.formats import csv
+from derivlang.formats import delimited
 
 
 def outcome(function: Any, *arguments: Any) -> Any:
@@ -22,7 +22,7 @@ def outcome(function: Any, *arguments: Any) -> Any:
 
 def fault_of(text: bytes, path: Path, **asked: Any) -> Any:
     path.write_bytes(text)
-    return outcome(lambda: [part.table.num_rows for part in csv.read(path, **asked)])
+    return outcome(lambda: [part.table.num_rows for part in delimited.read_csv(path, **asked)])
 
 
 def test_the_first_fault_is_named_and_none_behind_the_limit(tmp_path: Path) -> None:
@@ -47,19 +47,19 @@ def test_the_first_fault_is_named_and_none_behind_the_limit(tmp_path: Path) -> N
 
 def test_fields_that_are_too_long_are_refused_wherever_they_stand(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
-    field = b"x" * (csv.LONGEST + 1)
+    field = b"x" * (delimited.LONGEST + 1)
     for before in (b"", b"a,1\n" * 5000):
         for after in (b"", b"a,1\n" * 5000):
             text = b"text,n\n" + before + field + b",1\n" + after
             assert fault_of(text, path) == (f"{path}:{2 + before.count(b'a')}", "csv")
-    assert fault_of(b"text,n\n" + b"\n" * (csv.LONGEST + 1), path) == (str(path), "empty-file")
+    assert fault_of(b"text,n\n" + b"\n" * (delimited.LONGEST + 1), path) == (str(path), "empty-file")
 
 
 def test_records_begin_where_their_first_field_does(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     rows = [("a" * (i % 700) + '\n"quoted", too', str(i)) for i in range(9000)]
     path.write_text("text,n\n" + "".join('"{}",{}\n'.format(a.replace('"', '""'), n) for a, n in rows), "utf-8")
-    parts = list(csv.read(path))
+    parts = list(delimited.read_csv(path))
     assert [tuple(row.values()) for part in parts for row in part.table.to_pylist()] == rows
     assert [line for part in parts for line in part.lines.tolist()] == list(range(2, 18002, 2))
 
@@ -75,7 +75,7 @@ def test_bad_records_are_named_wherever_they_stand(record: str, id: str, at: int
     path.write_text("\n".join(lines), "utf-8")
 
     def rows() -> Iterator[int]:
-        for part in csv.read(path):
+        for part in delimited.read_csv(path):
             yield from part.lines.tolist()
 
     last = len(lines) if record == '"a' else at + 1

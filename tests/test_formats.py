@@ -340,8 +340,8 @@ def test_tagged_reads_conll2003(tmp_path: Path) -> None:
 def test_any_tagged_sentences_come_back(
     tmp_path: Path, sentences: list[list[tuple[str, str]]], final_empty_line: bool
 ) -> None:
-    tokens, tags = ([["x", *(pair[i] for pair in s)] for s in sentences] for i in (0, 1))
-    tags = [[tag.strip() or "O" for tag in found] for found in tags]
+    tokens = [["x", *(token for token, _ in sentence)] for sentence in sentences]
+    tags = [["O", *(tag.strip() or "O" for _, tag in sentence)] for sentence in sentences]
     table = pa.table({"tokens": tokens, "tags": tags})
     options = {"tag_column": "tags", "final_empty_line": final_empty_line}
     path = written(tmp_path / "x.tsv", output_of(tagged.write, [table, table.slice(1)], **options))

@@ -46,7 +46,7 @@ def test_ids_are_stable(pages: dict[str, str]) -> None:
 
 
 def test_the_example_is_a_message_of_the_package() -> None:
-    bank = (ROOT / "derivlang" / "formats" / "conllu_checks.py").read_text("utf-8")
+    bank = (ROOT / "derivlang" / "formats" / "conllu.py").read_text("utf-8")
     for text in (PAGES["errors"]["HEAD"], errors.__doc__ or ""):
         assert re.search(r"\[head-range]\n *(.*)\n", text)[1] in bank  # type: ignore[index]
 

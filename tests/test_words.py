@@ -148,8 +148,8 @@ def test_a_long_piece_is_cut_in_linear_time() -> None:
 @pytest.mark.parametrize("piece", ["(", ")", ":)", "'s", "😀", "a-", "…", "x(", "a", "1,", '."', "a.b@c", "http://a/"])
 def test_the_work_for_a_piece_is_bounded(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """spaCy's tokenizer sees a bounded stretch, and each search for a suffix a bounded end of it."""
-    tokenizer, seen = words._tokenizer("en"), []
-    monkeypatch.setattr(words, "_tokenizer", lambda _: lambda text: seen.append(len(text)) or tokenizer(text))
+    tokenizer, seen = words._tokenizer_of_long("en"), []
+    monkeypatch.setattr(words, "_tokenizer_of_long", lambda _: lambda text: seen.append(len(text)) or tokenizer(text))
     text = piece * (20_000 // len(piece))
     assert "".join(Splitter("spacy", "en").words(text)) == text
     assert max(seen) <= 4096

@@ -54,6 +54,44 @@ def first_fault(heads: Int32, offsets: Int64, *, whole: bool = True) -> tuple[in
     return None
 
 
+def fault_of_ids(ids: list[str]) -> tuple[int, str] | None:
+    """Return the index of the first id of a sentence that is out of order and what is wrong with it, or None.
+
+    1 2-3 2 3 3.1 4 are in order.
+    """
+    if ids == [*map(str, range(1, len(ids) + 1))]:
+        return None
+    n_words = sum(map(str.isdecimal, ids))
+    if n_words == 0:
+        return 0, f"the id {ids[0]} stands in a sentence without words"
+    words = empties = covered = 0  # words so far, empty nodes since, last word of a multiword token so far
+    for i, id in enumerate(ids):
+        match = NODE_ID.fullmatch(id)
+        fault = ""
+        if id.isdecimal():
+            words, empties = words + 1, 0
+            if id != str(words):
+                return i, f"the word has the id {id}, expected {words}"
+        elif match is None:
+            fault = "is not an id (3 is a word, 3-4 a multiword token, 3.1 an empty node)"
+        elif match[2] == ".":
+            empties += 1
+            if id != f"{words}.{empties}" or (i and "-" in ids[i - 1]):
+                fault = f"is out of its place, expected {words}.{empties} right after word {words}"
+        else:
+            first, last = int(match[1]), int(match[3])
+            if not 1 <= first <= last <= n_words:
+                fault = f"is not a range within the {n_words} words of the sentence"
+            elif first <= covered:
+                fault = "overlaps the multiword token before it"
+            elif first != words + 1:
+                fault = f"is out of its place, expected right before word {first}"
+            covered = last
+        if fault:
+            return i, f"the id {id} {fault}"
+    return None
+
+
 def in_cycle(heads: Int32, offsets: Int64) -> Bool:
     """Return bool[N]: the words from which no root and no word without a head is reached.
 

@@ -196,7 +196,7 @@ FORMATS: Registry[Format] = Registry(
         "jsonl": "derivlang.formats.jsonl:FORMAT",
         "tagged": "derivlang.formats.tagged:FORMAT",
         "delimited": "derivlang.formats.delimited:FORMAT",
-        "csv": "derivlang.formats.csv:FORMAT",
+        "csv": "derivlang.formats.delimited:CSV",
         "parquet": "derivlang.formats.parquet:FORMAT",
         "squad": "derivlang.formats.squad:FORMAT",
         "bracketed": "derivlang.formats.bracketed:FORMAT",

@@ -14,23 +14,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int64, UInt8, offsets_of, owners, positions
+from derivlang.core.arrays import Bool, Int64, first_true, offsets_of, owners, positions
 from derivlang.core.arrow import list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.layers.misc import without_spaces
 from derivlang.core.layers.nodes import NODE_FIELDS, NODES
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import UPOS, Field, Schema, Side
+from derivlang.core.trees import NO_HEAD, fault_of_ids, first_fault
 from derivlang.formats.base import Format, Look, ReadOptions
-from derivlang.formats.conllu_checks import WordLines, check_ids, checked_heads
 from derivlang.formats.lines import (
     EMPTY,
     begins_sentence,
@@ -46,6 +46,8 @@ from derivlang.formats.rows import Rows, in_tables
 
 WORD_COLUMNS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 Node: TypeAlias = dict[str, str]
+# The number of the first line, the comments, the number of the first line behind them, and these lines.
+Sentence: TypeAlias = tuple[int, list[str], int, list[str]]
 MEANING = Schema(
     (Side("", words="tokens", text="text"),),
     (
@@ -59,8 +61,8 @@ MEANING = Schema(
         Field("misc", "misc"),
     ),
 )
-SENT_ID = re.compile(r"#\s*sent_id\s*=\s*(.*)")
 TEXT = re.compile(r"#\s*text\s*=")
+SENT_ID = re.compile(r"#\s*sent_id\s*=\s*(.*)")
 
 
 def read(
@@ -116,24 +118,10 @@ def cut(path: Path, size: int, target: int, **options: Any) -> list[int]:
 
 def count(path: Path, encoding: str = "utf-8", *, entities: bool = False, piece: Piece = WHOLE) -> tuple[int, int]:
     """Return the number of sentences with words (lines with the id 1), and of lines."""
-
-    def sentences(text: UInt8) -> int:
-        lines = text.tobytes()
-        return lines.count(b"\n1\t") + lines.startswith(b"1\t")
-
-    return count_lines(path, piece, encoding, sentences)
+    return count_lines(path, piece, encoding, lambda block: (b"\n" + block).count(b"\n1\t"))
 
 
-class _Sentence(NamedTuple):
-    """line: number of the first line. nodes, numbers: lines of words, multiword tokens and empty nodes."""
-
-    line: int
-    comments: list[str]
-    nodes: list[str]
-    numbers: Sequence[int]
-
-
-def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[_Sentence]:
+def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[Sentence]:
     """Yield the sentences with words. Raises DataError conllu-comment."""
     held: list[str] = []  # comments without words so far, with the empty lines behind them
     begin = last = 0
@@ -143,8 +131,8 @@ def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[_Sentence]:
         held += [""] * (first - last - 1) if held else []
         begin, last = begin if held else first, first + len(lines) - 1
         n_comments = next((i for i, line in enumerate(lines) if line[0] != "#"), len(lines))
-        comments, nodes, numbers = lines[:n_comments], lines[n_comments:], range(first + n_comments, last + 1)
-        late = next((number for number, line in zip(numbers, nodes, strict=True) if line[0] == "#"), None)
+        nodes = lines[n_comments:]
+        late = next((i for i, line in enumerate(nodes, first + n_comments) if line[0] == "#"), None)
         if late is not None:
             raise DataError(
                 "a comment stands between the words of a sentence",
@@ -152,36 +140,48 @@ def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[_Sentence]:
                 fix="move it before the first word, or put an empty line before it",
                 id="conllu-comment",
             )
-        held += comments
+        held += lines[:n_comments]
         if nodes:
-            yield _Sentence(begin, held, nodes, numbers)
+            yield begin, held, first + n_comments, nodes
             held = []
 
 
-def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool, whole: bool) -> Rows:
-    lines = list(chain.from_iterable(sentence.nodes for sentence in sentences))
-    line_numbers = list(chain.from_iterable(sentence.numbers for sentence in sentences))
+def _rows(path: Path, sentences: list[Sentence], first: int, entities: bool, whole: bool) -> Rows:
+    starts, comments, firsts, nodes_of = zip(*sentences, strict=True)
+    lines = list(chain.from_iterable(nodes_of))
+    node_offsets = offsets_of(np.array([*map(len, nodes_of)]))
+    numbers = np.array(firsts, np.int32)[owners(node_offsets)] + positions(node_offsets)
+    names = [_sent_id(each) for each in comments]
+    shown = tuple(f"sent_id {name}" if name else "" for name in names)
+
+    def where(node: int) -> str:
+        """Return the place of a line, by its number among all lines."""
+        name = shown[int(np.searchsorted(node_offsets, node, "right")) - 1]
+        return f"{path}:{numbers[node]}" + (f" ({name})" if name else "")
+
     nodes = split_columns("\n".join(lines), len(NODE_FIELDS))
     fix = "write ten columns with single tabs between them, and _ for an empty value"
     if isinstance(nodes, int):
-        actual, where = columns_of(lines[nodes]), f"{path}:{line_numbers[nodes]}"
-        raise DataError(f"the line has {actual}, expected 10", where=where, fix=fix, id="conllu-columns")
+        what = f"the line has {columns_of(lines[nodes])}, expected 10"
+        raise DataError(what, where=where(nodes), fix=fix, id="conllu-columns")
     if (empty := pc.index(nodes[1], scalar("")).as_py()) >= 0:
-        where = f"{path}:{line_numbers[empty]}"
-        raise DataError("the line has an empty FORM", where=where, fix=fix, id="conllu-columns")
-    comments = [sentence.comments for sentence in sentences]
-    names = [_sent_id(each) for each in comments]
-    node_offsets = offsets_of(np.array([len(sentence.nodes) for sentence in sentences]))
-    numbers = np.array(line_numbers, np.int32)
+        raise DataError("the line has an empty FORM", where=where(empty), fix=fix, id="conllu-columns")
     ids = nodes[0].to_pylist()
+    for start, stop in pairwise(node_offsets.tolist()):
+        if fault := fault_of_ids(ids[start:stop]):
+            fix = "number the words of a sentence 1, 2, 3 …, and end it with an empty line"
+            raise DataError(fault[1], where=where(start + fault[0]), fix=fix, id="conllu-ids")
     is_word = np.array([id.isdecimal() for id in ids])
     offsets = offsets_of(np.add.reduceat(is_word, node_offsets[:-1], dtype=np.int64))
-    at = WordLines(path, names, offsets, numbers[is_word])
-    check_ids(at, ids, is_word, node_offsets, numbers)
-
     words = nodes if is_word.all() else [node.filter(to_arrow(is_word)) for node in nodes]
     values = dict(zip(WORD_COLUMNS, words[1:], strict=True))
-    values["head"] = checked_heads(at, values["head"], whole=whole)
+    heads = _heads(values["head"], offsets, whole)
+    if not isinstance(heads, pa.Array):
+        word, what, id = heads
+        at = int(np.flatnonzero(is_word)[word])
+        fix = "correct the tree, or leave out the sentence"
+        raise LayerError(f"word {ids[at]} has {what}", where=where(at), fix=fix, id=id)
+    values["head"] = heads
     if entities:
         values["misc"], values["ner_tags"] = _take_entities(values["misc"])
     is_range = ~is_word & to_numpy(pc.match_substring(nodes[0], "-"))
@@ -196,9 +196,19 @@ def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool, wh
             "empty_nodes": _node_lists(nodes, ~is_word & ~is_range, node_offsets),
         }
     )
-    starts = np.array([sentence.line for sentence in sentences], np.int64)
-    shown = tuple(f"sent_id {name}" if name else "" for name in names)
-    return Rows.of_documents(path, table, starts, first, list_array(offsets, to_arrow(at.lines)), shown)
+    word_lines = list_array(offsets, to_arrow(numbers[is_word]))
+    return Rows.of_documents(path, table, np.array(starts, np.int64), first, word_lines, shown)
+
+
+def _heads(texts: pa.Array, offsets: Int64, whole: bool) -> pa.Array | tuple[int, str, str]:
+    """Return the heads as numbers, int32[N], NO_HEAD for `_`; or their first fault, as `first_fault`."""
+    is_number = to_numpy(pc.match_substring_regex(texts, "^(0|[1-9][0-9]{0,8}|_)$"))
+    if not is_number.all():
+        word = first_true(~is_number)
+        return word, f"head {str(texts[word])!r}, which is not the number of a word", "head-range"
+    texts = pc.if_else(pc.equal(texts, scalar("_")), scalar(str(NO_HEAD)), texts)
+    heads = texts.cast(pa.int32())
+    return first_fault(np.asarray(to_numpy(heads)), offsets, whole=whole) or heads
 
 
 def _sent_id(comments: list[str]) -> str:
@@ -210,25 +220,15 @@ def _sent_id(comments: list[str]) -> str:
 
 def _take_entities(misc: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return MISC without `NER=`, and the tags."""
-    values = misc.to_pylist()
-    tags = ["O"] * len(values)
+    values, tags = misc.to_pylist(), []
     for i, value in enumerate(values):
-        if "NER=" in value:
-            parts = value.split("|")
-            place = next((k for k, part in enumerate(parts) if part.startswith("NER=")), None)
-            if place is not None:
-                tags[i] = parts.pop(place).removeprefix("NER=")
-                values[i] = "|".join(parts) or "_"
+        parts = value.split("|") if "NER=" in value else []
+        tag = next((part for part in parts if part.startswith("NER=")), "NER=O")
+        tags.append(tag.removeprefix("NER="))
+        if tag in parts:
+            parts.remove(tag)
+            values[i] = "|".join(parts) or "_"
     return string_array(values), string_array(tags)
-
-
-def _put_entity(misc: str, tag: str) -> str:
-    """Return MISC with `NER=tag` before the first key that sorts after it (by code point)."""
-    if tag == "O":
-        return misc
-    parts = [] if misc == "_" else misc.split("|")
-    place = next((k for k, part in enumerate(parts) if part.split("=")[0] > "NER"), len(parts))
-    return "|".join([*parts[:place], f"NER={tag}", *parts[place:]])
 
 
 def _node_lists(nodes: list[pa.Array], chosen: Bool, node_offsets: Int64) -> pa.ListArray:
@@ -241,65 +241,72 @@ def _node_lists(nodes: list[pa.Array], chosen: Bool, node_offsets: Int64) -> pa.
 
 def _text(table: pa.Table) -> str:
     """Return the sentences of a table as CoNLL-U."""
-    names = set(table.column_names)
-    lengths = pc.list_value_length(table.column("tokens").combine_chunks())
-    offsets = offsets_of(to_numpy(lengths))
-    lines = _word_lines(table, names, offsets)
     comments, ranges, empties = (
-        _lists(table, name, kind) if name in names else repeat([])
+        _lists(table, name, kind)
         for name, kind in (("comments", pa.string()), ("mwt", NODES.value_type), ("empty_nodes", NODES.value_type))
     )
-    texts = table.column("text").to_pylist() if "text" in names else repeat(None)
-    pieces: list[str] = []
-    bounds = offsets.tolist()
-    rows = zip(bounds, bounds[1:], comments, texts, ranges, empties, strict=False)  # repeat() has no end
-    for row, (start, stop, head, text, mwt, empty) in enumerate(rows):
-        words = lines[start:stop]
-        if None in head or any(node is None or None in node.values() for node in (*(mwt or ()), *(empty or ()))):
-            raise DataError(
-                f"row {row} has a null in its comments, mwt or empty_nodes",
-                fix="replace it by _, or remove it from its list",
-                id="conllu-value",
-            )
-        if text is not None and (mwt or empty):
-            text = _surface(words, mwt)
-            mwt, empty = ([node | {"misc": without_spaces(node["misc"])} for node in nodes] for nodes in (mwt, empty))
-        if mwt or empty:
-            words = _with_nodes(words, mwt, empty)
-        block = [*(head if text is None else _with_text(head, text)), *words]
+    texts = table.column("text").to_pylist() if "text" in table.column_names else [None] * len(table)
+    lengths = pc.list_value_length(table.column("tokens").combine_chunks())
+    words = iter(_word_lines(table))
+    written: list[str] = []
+    for row, n_words in enumerate(lengths.to_pylist()):
+        head, lines, nodes = comments[row], list(islice(words, n_words)), (ranges[row], empties[row])
+        if (text := texts[row]) is not None:
+            if any(nodes):
+                text = _surface(lines, ranges[row])
+                for node in chain(*nodes):
+                    node["misc"] = without_spaces(node["misc"])
+            head = [comment for comment in head if comment]  # the empty lines between comments, too
+            at = next((i for i, comment in enumerate(head) if TEXT.match(comment)), len(head))
+            head[at : at + 1] = [f"# text = {text}"]
+        block = [*head, *(_with_nodes(lines, *nodes) if any(nodes) else lines), ""]
         if any("\n" in line or line.endswith("\r") for line in block):
             raise DataError(
                 f"a value of row {row} holds a line end",
                 fix="replace it by a space, or write another format",
                 id="conllu-value",
             )
-        pieces += block
-        pieces.append("")
-    return "".join(f"{piece}\n" for piece in pieces)
+        written += block
+    return "".join(f"{line}\n" for line in written)
 
 
 def _lists(table: pa.Table, name: str, kind: pa.DataType) -> list[list[Any]]:
-    """Return the lists of a column, empty ones for nulls. Raises DataError conllu-value for another type."""
+    """Return the lists of a column, empty ones for nulls or a table without it.
+
+    Raises DataError conllu-value for another type, or a null within.
+    """
+    if name not in table.column_names:
+        return [[]] * len(table)
+    fix = "replace it by _, or remove it from its list"
     try:
-        column = table.column(name).cast(pa.list_(kind))
+        lists = [values or [] for values in table.column(name).cast(pa.list_(kind)).to_pylist()]
+        bad = [row for row, values in enumerate(lists) for one in values if _has_null(one)]
     except pa.ArrowException:
         raise DataError(
             f"the column {name} is {table.schema.field(name).type}, not a list of {kind}",
             fix="remove the column, or make the set again",
             id="conllu-value",
         ) from None
-    return [values or [] for values in column.to_pylist()]
+    if bad:
+        raise DataError(f"row {bad[0]} has a null in {name}", fix=fix, id="conllu-value")
+    return lists
 
 
-def _word_lines(table: pa.Table, names: set[str], offsets: Int64) -> list[str]:
-    columns: list[Iterable[str]] = []
-    for name in WORD_COLUMNS:
-        values = word_values(table, name) if name in names else repeat("_")
-        columns.append(("_" if head == "-1" else head for head in values) if name == "head" else values)
-    if "ner_tags" in names:
-        columns[-1] = map(_put_entity, columns[-1], word_values(table, "ner_tags"))
-    ids = map(str, (positions(offsets) + 1).tolist())
-    lines = list(map("\t".join, zip(ids, *columns, strict=False)))  # repeat() has no end
+def _has_null(value: Any) -> bool:
+    return value is None or (isinstance(value, dict) and None in value.values())
+
+
+def _word_lines(table: pa.Table) -> list[str]:
+    """Return the line of each word. Raises DataError conllu-value for an empty value, or one with a tab."""
+    values = {name: word_values(table, name) for name in (*WORD_COLUMNS, "ner_tags") if name in table.column_names}
+    if "head" in values:
+        values["head"] = ["_" if head == str(NO_HEAD) else head for head in values["head"]]
+    unknown = ["_"] * len(values["tokens"])
+    if "ner_tags" in values:
+        values["misc"] = [*map(_put_entity, values.get("misc", unknown), values["ner_tags"])]
+    ids = positions(offsets_of(to_numpy(pc.list_value_length(table.column("tokens").combine_chunks())))) + 1
+    columns = [map(str, ids.tolist()), *(values.get(name, unknown) for name in WORD_COLUMNS)]
+    lines = list(map("\t".join, zip(*columns, strict=True)))
     n_tabs = len(WORD_COLUMNS)
     bad = next((line for line in lines if line.count("\t") != n_tabs or "\t\t" in line), None)
     if bad is not None:
@@ -309,6 +316,15 @@ def _word_lines(table: pa.Table, names: set[str], offsets: Int64) -> list[str]:
             id="conllu-value",
         )
     return lines
+
+
+def _put_entity(misc: str, tag: str) -> str:
+    """Return MISC with `NER=tag` before the first key that sorts after it (by code point)."""
+    if tag == "O":
+        return misc
+    parts = [] if misc == "_" else misc.split("|")
+    place = next((k for k, part in enumerate(parts) if part.split("=")[0] > "NER"), len(parts))
+    return "|".join([*parts[:place], f"NER={tag}", *parts[place:]])
 
 
 def _surface(words: list[str], ranges: list[Node]) -> str:
@@ -321,19 +337,12 @@ def _surface(words: list[str], ranges: list[Node]) -> str:
     return " ".join(forms)
 
 
-def _with_text(comments: list[str], text: str) -> list[str]:
-    """Return the comments with `# text = …` replaced, or added at the end, without empty lines."""
-    comments = [comment for comment in comments if comment]
-    place = next((i for i, comment in enumerate(comments) if TEXT.match(comment)), len(comments))
-    return [*comments[:place], f"# text = {text}", *comments[place + 1 :]]
-
-
 def _with_nodes(words: list[str], ranges: list[Node], empties: list[Node]) -> list[str]:
     """Return a sentence's lines with its other nodes.
 
     Words 1, 2, 3 with the empty node 1.1 and the multiword token 2-3    ->    1, 1.1, 2-3, 2, 3
     """
-    after: list[list[str]] = [[] for _ in range(len(words) + 1)]  # nodes after word i; 0: before the first word
+    after: list[list[str]] = [[], *([word] for word in words)]  # each word with the nodes behind it; 0: before them
     for nodes, separator, shift in ((empties, ".", 0), (ranges, "-", 1)):
         for node in nodes:
             first = node["id"].partition(separator)[0]
@@ -345,10 +354,7 @@ def _with_nodes(words: list[str], ranges: list[Node], empties: list[Node]) -> li
                     id="conllu-ids",
                 )
             after[place].append("\t".join(node[name] for name in NODE_FIELDS))
-    return [
-        *after[0],
-        *(line for word, nodes in zip(words, after[1:], strict=True) for line in (word, *nodes)),
-    ]
+    return list(chain.from_iterable(after))
 
 
 def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:

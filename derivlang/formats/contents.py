@@ -17,7 +17,7 @@ from derivlang.core.errors import DataError, DerivlangError
 from derivlang.core.schema import UPOS
 from derivlang.formats.lines import text_blocks
 from derivlang.formats.opening import BOM, utf8_blocks
-from derivlang.formats.tagged_columns import WHITE, begin, stripped
+from derivlang.formats.tagged_columns import WHITE, find_columns, stripped
 
 HEAD = 1 << 12  # bytes: a folder may have many files
 _LONG = 200  # letters in a line, on average, which a word and its tags never have
@@ -102,8 +102,9 @@ def _is_tagged(lines: Sequence[str]) -> bool:
     if sum(map(len, words)) > _LONG * len(words) or not any(_have_one_width(words, by) for by in (None, "\t")):
         return False  # prose, for which what follows takes ten times as long
     blocks = list(text_blocks([stripped("\n".join(lines))], 1))
-    columns, _ = begin(iter(blocks))
-    rows = [columns.split(line) for _, text in columns.without_comments(blocks) for line in text.split("\n")]
+    columns = find_columns(blocks)
+    texts = [text for _, text in map(columns.without_comments, blocks) if text]
+    rows = [columns.split(line) for text in texts for line in text.split("\n")]
     tags = [row[columns.tag] for row in rows if len(row) == columns.n > 1]
     return len(tags) > 1 and len(tags) >= _MOST * len(rows) and _are_tags(tags)
 

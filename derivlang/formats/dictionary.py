@@ -27,13 +27,13 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from derivlang.core.errors import DataError, UsageError, parse_errors
 from derivlang.core.lexicon import SPECIALS, unescape, write_rows
 from derivlang.core.messages import counted, in_shell
 from derivlang.formats.contents import HEAD, check_head
-from derivlang.formats.opening import read_whole, suffix_of, utf8_text
+from derivlang.formats.opening import read_bytes, read_text, suffix_of
 from derivlang.formats.places import located
 
 Format = Literal["muse", "tsv", "json"]
@@ -73,10 +73,7 @@ class Dictionary:
 
     def entries(self) -> dict[str, tuple[str, ...]]:
         """Return the translations of each word."""
-        by_word: dict[str, list[str]] = {}
-        for word, translation in self.pairs:
-            by_word.setdefault(word, []).append(translation)
-        return {word: tuple(translations) for word, translations in by_word.items()}
+        return {word: tuple(translations) for word, translations in _by_word(self.pairs).items()}
 
     def warning(self, path: Path) -> str | None:
         """Return a warning if entries of the file were skipped, except for pairs that it holds twice."""
@@ -94,9 +91,8 @@ class Dictionary:
 
 def format_of(path: Path, named: str | None) -> Format:
     """Return the format to write a file in: as named, else by suffix. Raises UsageError unknown-format."""
-    for kind in FORMATS:
-        if named == kind:
-            return kind  # type: ignore[return-value]
+    if named in FORMATS:
+        return cast(Format, named)
     if named is None and path.suffix.lower() in _SUFFIXES:
         return _SUFFIXES[path.suffix.lower()]
     what = (
@@ -117,7 +113,7 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
     unreadable-file, truncated, contents, too-large, no-pair, dictionary (strict, or broken JSON), each with its line.
     """
     path = located(path)
-    data = read_whole(path)
+    data = read_bytes(path)
     kind = _SUFFIXES.get(suffix_of(path), "muse")
     check_head(data[:HEAD], path, "dictionary")
     if kind != "json":
@@ -164,14 +160,18 @@ def fits(pair: tuple[str, str], kind: Format) -> bool:
 def written(pairs: Sequence[tuple[str, str]], counts: Sequence[int], kind: Format) -> str:
     """Return the text of a file. pairs: those that fit the format. counts: of the source words, for TSV."""
     if kind == "json":
-        by_word: dict[str, list[str]] = {}
-        for word, translation in pairs:
-            by_word.setdefault(word, []).append(translation)
-        rows = [f" {_dumped(word)}: {_dumped(translations)}" for word, translations in by_word.items()]
+        rows = [f" {_dumped(word)}: {_dumped(translations)}" for word, translations in _by_word(pairs).items()]
         return "{\n" + ",\n".join(rows) + "\n}\n"
     if kind == "tsv":
         return write_rows(_OWN_HEADER, ((*pair, str(n)) for pair, n in zip(pairs, counts, strict=True)))
     return "".join(f"{word} {translation}\n" for word, translation in pairs)
+
+
+def _by_word(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    by_word: dict[str, list[str]] = {}
+    for word, translation in pairs:
+        by_word.setdefault(word, []).append(translation)
+    return by_word
 
 
 def _dumped(value: Any) -> str:
@@ -266,10 +266,7 @@ def _json(data: bytes, path: Path) -> Iterator[tuple[int, _Row | Fault]]:
             'the JSON is not {"word": ["translation", …]} or a list of pairs', where=f"{path}:1", id="dictionary"
         )
     for number, entry in enumerate(entries, 1):
-        if not isinstance(entry, (list, tuple)) or len(entry) != 2:
-            yield number, Fault(number, "columns", f"{entry!r:.40} is not a word with its translations")
-            continue
-        word, translations = entry
+        word, translations = entry if isinstance(entry, list | tuple) and len(entry) == 2 else (None, [None])
         for translation in translations if isinstance(translations, list) else [translations]:
             if isinstance(word, str) and isinstance(translation, str):
                 yield number, (word, translation)
@@ -280,6 +277,8 @@ def _json(data: bytes, path: Path) -> Iterator[tuple[int, _Row | Fault]]:
 
 
 _HEADERS = ("word\tcount", _OWN_HEADER)
+_COUNTED = "give lines as the<TAB>129, or a .tsv that `derivlang dict` wrote"
+_LISTED = "write one word in each line"
 
 
 def read_counts(path: Path) -> dict[str, int]:
@@ -287,9 +286,9 @@ def read_counts(path: Path) -> dict[str, int]:
 
     Raises DataError missing-file, encoding, and word-counts: no line, a line without a count, two counts of one word.
     """
-    counts = parse_counts(utf8_text(path).removeprefix("\ufeff"), str(path))
+    counts = parse_counts(read_text(path), str(path))
     if not counts:
-        raise _broken(str(path), 1, "the file has no word with a count")
+        raise DataError("the file has no word with a count", where=f"{path}:1", fix=_COUNTED, id="word-counts")
     return counts
 
 
@@ -308,20 +307,13 @@ def parse_counts(text: str, where: str) -> dict[str, int]:
             continue
         cells = line.split("\t")
         if len(cells) not in (2, 3) or not cells[0] or not _COUNT.fullmatch(cells[-1]):
-            raise _broken(where, number, f"{line[:60]!r} is not a word and its count, separated by a tab")
+            what = f"{line[:60]!r} is not a word and its count, separated by a tab"
+            raise DataError(what, where=f"{where}:{number}", fix=_COUNTED, id="word-counts")
         word, count = unescape(cells[0]), int(cells[-1])
         if counts.setdefault(word, count) != count:
-            raise _broken(where, number, f"the word {word!r} has the counts {counts[word]} and {count}")
+            what = f"the word {word!r} has the counts {counts[word]} and {count}"
+            raise DataError(what, where=f"{where}:{number}", fix=_COUNTED, id="word-counts")
     return counts
-
-
-def _broken(where: str, number: int, what: str) -> DataError:
-    return DataError(
-        what,
-        where=f"{where}:{number}",
-        fix="give lines as the<TAB>129, or a .tsv that `derivlang dict` wrote",
-        id="word-counts",
-    )
 
 
 def read_word_list(path: Path) -> list[str]:
@@ -330,15 +322,12 @@ def read_word_list(path: Path) -> list[str]:
     Raises DataError missing-file, encoding, and word-list: no word, or a line with several.
     """
     # Not splitlines, which also cuts at characters inside words.
-    lines = [line.strip() for line in utf8_text(path).removeprefix("\ufeff").split("\n")]
+    lines = [line.strip() for line in read_text(path).split("\n")]
     for number, line in enumerate(lines, 1):
         if len(line.split()) > 1:
-            raise _broken_list(path, number, f"{line[:60]!r} is more than one word")
+            what = f"{line[:60]!r} is more than one word"
+            raise DataError(what, where=f"{path}:{number}", fix=_LISTED, id="word-list")
     words = list(dict.fromkeys(filter(None, lines)))
     if not words:
-        raise _broken_list(path, 1, "the file has no word")
+        raise DataError("the file has no word", where=f"{path}:1", fix=_LISTED, id="word-list")
     return words
-
-
-def _broken_list(path: Path, number: int, what: str) -> DataError:
-    return DataError(what, where=f"{path}:{number}", fix="write one word in each line", id="word-list")

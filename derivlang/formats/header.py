@@ -191,8 +191,8 @@ def _shown(fields: Sequence[str]) -> str:
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 
 
-def find_delimiter(path: Path, records: Callable[[Path, str], Iterator[list[str]]], asked: ReadOptions) -> str:
-    """Return the delimiter of a file. records: yields the fields of each row under a delimiter.
+def find_delimiter(path: Path, fields: Callable[[str, Path], Iterator[list[str]]], asked: ReadOptions) -> str:
+    """Return the delimiter of a file. fields: yields the fields of each row under a delimiter.
 
     It is the comma if no row is divided. Raises DataError delimiter if several or none divide all rows alike.
     """
@@ -202,8 +202,13 @@ def find_delimiter(path: Path, records: Callable[[Path, str], Iterator[list[str]
     present = [delimiter for delimiter in NAMES if delimiter in line]
     if present in ([], [","]) or len(asked.names) == 1:  # one name: each row is a text
         return ","
-    rows = {delimiter: _rows(path, records, delimiter) for delimiter in present}
-    fit = [d for d in present if _alike(rows[d], len(asked.names))]
+    rows: dict[str, list[list[str]]] = {delimiter: [] for delimiter in present}
+    for delimiter in present:
+        with suppress(DataError):  # the quotation marks do not fit this delimiter
+            rows[delimiter] = list(islice(fields(delimiter, path), LOOKED_AT))
+    widths = {delimiter: {len(row) for row in some} for delimiter, some in rows.items()}
+    wanted = {len(asked.names)} if asked.names else None
+    fit = [d for d, width in widths.items() if width == wanted or (not wanted and len(width) == 1 and max(width) > 1)]
     headers = [d for d in fit if looks_like_header(rows[d][0]) or not set(asked.columns).isdisjoint(rows[d][0])]
     for clear in (fit, headers):
         if len(clear) == 1:
@@ -227,19 +232,6 @@ def check_delimiter(value: str, where: str) -> str:
             f"must be one character, or tab, got {value!r}", where=where, fix="for example ';'", id="bad-value"
         )
     return character
-
-
-def _rows(path: Path, records: Callable[[Path, str], Iterator[list[str]]], delimiter: str) -> Sequence[list[str]]:
-    try:
-        return list(islice(records(path, delimiter), LOOKED_AT))
-    except DataError:  # the quotation marks do not fit this delimiter
-        return []
-
-
-def _alike(rows: Sequence[list[str]], n_names: int) -> bool:
-    """Return whether all rows have as many fields, as many as names if there are some, and more than one."""
-    counts = {len(row) for row in rows}
-    return counts == {n_names} if n_names else len(counts) == 1 and counts != {1}
 
 
 def _typed(delimiter: str) -> str:

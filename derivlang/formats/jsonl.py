@@ -12,7 +12,6 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -26,7 +25,7 @@ from derivlang.core.columns import fits, place_of, plain, united
 from derivlang.core.errors import DataError, parse_errors
 from derivlang.core.keys import string_buffers
 from derivlang.formats.base import Format
-from derivlang.formats.lines import count_full, count_lines, cut_lines, has_words
+from derivlang.formats.lines import count_lines, cut_lines, full_lines
 from derivlang.formats.opening import WHOLE, Piece, open_lines
 from derivlang.formats.rows import Rows, in_tables
 
@@ -127,12 +126,12 @@ def _values(column: pa.Array) -> pa.Array:
 
 def cut(path: Path, size: int, target: int) -> list[int]:
     """Return where the pieces of a file begin: at lines that are not blank."""
-    return cut_lines(path, size, target, lambda before, line: has_words(line, raw=True))
+    return cut_lines(path, size, target, lambda before, line: bool(full_lines(line, raw=True)))
 
 
 def count(path: Path, encoding: str = "utf-8", *, piece: Piece = WHOLE) -> tuple[int, int]:
     """Return the number of lines that are not blank, and of lines."""
-    return count_lines(path, piece, encoding, partial(count_full, raw=True))
+    return count_lines(path, piece, encoding, lambda block: len(full_lines(block, raw=True)))
 
 
 def _by_arrow(lines: Sequence[str], schema: pa.Schema) -> pa.Table | None:

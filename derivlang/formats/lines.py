@@ -5,24 +5,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int64, UInt8
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.columns import value_lists
 from derivlang.core.errors import DataError, LayerError
-from derivlang.core.keys import strings_from
 from derivlang.formats.opening import BOM, Piece, whole_lines
 from derivlang.formats.pieces import ASCII_SPACES, WIDE_SPACES
 
-NEWLINE = 10
 EMPTY = (b"\n", b"\r\n")  # lines without a character, with their ends
 
 
@@ -50,55 +48,36 @@ def cut_lines(path: Path, size: int, target: int, begins: Callable[[bytes, bytes
     return found
 
 
-def count_lines(path: Path, piece: Piece, encoding: str, documents: Callable[[UInt8], int]) -> tuple[int, int]:
+def count_lines(path: Path, piece: Piece, encoding: str, documents: Callable[[bytes], int]) -> tuple[int, int]:
     """Return (documents, lines) of a piece of a file. documents: counts the documents in a block of lines."""
     n_documents = n_lines = 0
     for block in whole_lines(path, encoding, piece, check=False):
-        text = ended(block)
-        n_documents += documents(text)
-        n_lines += int(np.count_nonzero(text == NEWLINE))
+        n_documents += documents(block)
+        n_lines += n_lines_of(block)
     return n_documents, n_lines
 
 
-def ended(block: bytes) -> UInt8:
-    """Return lines as bytes, whose last line has an end."""
-    return np.frombuffer(block if block.endswith(b"\n") else block + b"\n", np.uint8)
+def n_lines_of(block: bytes) -> int:
+    """Return the number of lines of a block, whose last line may lack its end."""
+    return block.count(b"\n") + (not block.endswith(b"\n"))
 
 
-def has_words(line: bytes, *, raw: bool) -> bool:
-    """Return whether a line holds anything but white space. raw: whether white space beyond ASCII counts as such."""
-    return bool(line.decode(errors="replace").strip(ASCII_SPACES + WIDE_SPACES if raw else ASCII_SPACES))
+def full_lines(block: bytes, *, raw: bool) -> list[int]:
+    """Return the first byte of each line that holds more than white space; beyond ASCII it counts only if `raw`."""
+    return [line.start() for line in (_FULL_RAW if raw else _FULL).finditer(b"\n" + block)]
 
 
-def count_full(text: UInt8, *, raw: bool) -> int:
-    """Count the lines that hold a word."""
-    return len(full_lines(text, raw=raw))
+# A line end, before a line whose white space does not reach to its own end.
+_FULL, _FULL_RAW = (
+    re.compile(f"\n(?!(?:{'|'.join(spaces.replace(chr(10), ''))})*+(?:\n|\\Z))".encode())
+    for spaces in (ASCII_SPACES, ASCII_SPACES + WIDE_SPACES)
+)
 
 
-def full_lines(text: UInt8, *, raw: bool) -> Int64:
-    """Return the first byte of each line that holds a word, int64[D]; the last byte of the text is a newline.
+def text_blocks(texts: Iterable[str], number: int) -> Iterator[tuple[int, str]]:
+    r"""Yield (line number, text) of each run of lines that are not empty.
 
-    White space beyond ASCII is looked for only in lines whose first byte may begin such a character.
-    """
-    bounds = np.append(0, np.flatnonzero(text == NEWLINE) + 1)
-    words = pc.ascii_ltrim(strings_from(text, bounds), ASCII_SPACES)
-    lengths = to_numpy(pc.binary_length(words))
-    full = lengths > 0
-    if raw:
-        unsure = np.flatnonzero(full)
-        unsure = unsure[_MAY_BE_WIDE[text[bounds[1:][unsure] - lengths[unsure]]]]
-        full[unsure] = [has_words(text[bounds[i] : bounds[i + 1]].tobytes(), raw=True) for i in unsure.tolist()]
-    return bounds[:-1][full]
-
-
-_MAY_BE_WIDE = np.isin(np.arange(256), [space.encode()[0] for space in WIDE_SPACES])  # by the first byte
-
-
-LinesOfText: TypeAlias = tuple[int, str]  # lines that follow each other: the number of the first, and all of them
-
-
-def text_blocks(texts: Iterable[str], number: int) -> Iterator[LinesOfText]:
-    r"""Yield the runs of lines that are not empty. texts: whole lines, some at a time. number: of the first line.
+    texts: whole lines, some at a time. number: of the first line.
 
     "a\nb\n\n\nc\n", 1    ->    (1, "a\nb"), (5, "c")
     """

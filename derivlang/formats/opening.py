@@ -18,7 +18,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,7 +121,11 @@ def open_bytes(path: Path) -> BinaryIO:
 
     Raises DataError, also while reading: missing-file, directory, unreadable-file, truncated.
     """
-    return unpacked(open_file(path), path, packing_of(path))
+    raw, packing = open_file(path), packing_of(path)
+    if not packing:
+        return raw
+    inner = gzip.GzipFile(fileobj=raw) if packing == ".gz" else pa.CompressedInputStream(raw, "zstd")
+    return io.BufferedReader(_Decompressed(path, inner, raw), BLOCK)
 
 
 def utf8_blocks(path: Path, encoding: str, piece: Piece = WHOLE, size: int = 0) -> Generator[bytes, None, None]:
@@ -141,15 +145,6 @@ def utf8_blocks(path: Path, encoding: str, piece: Piece = WHOLE, size: int = 0) 
         while block := stream.raw.read(min(size or BLOCK, left)):  # type: ignore[attr-defined]
             left -= len(block)
             yield block
-
-
-def unpacked(raw: BinaryIO, path: Path, packing: str) -> BinaryIO:
-    """The decompressed bytes of an open file. packing: `.gz`, `.zst`; anything else is not compressed."""
-    if packing == ".gz":
-        return io.BufferedReader(_Decompressed(path, gzip.GzipFile(fileobj=raw), raw), BLOCK)
-    if packing == ".zst":
-        return io.BufferedReader(_Decompressed(path, pa.CompressedInputStream(raw, "zstd"), raw), BLOCK)
-    return raw
 
 
 def open_file(path: Path) -> io.BufferedReader:
@@ -200,18 +195,39 @@ def _check_content(path: Path, stream: io.FileIO) -> None:
             raise DataError(f"the file is {what}, not its content", where=str(path), fix=fix, id="pointer")
 
 
-def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """Return the whole text of a file, with `\\n` as line ends.
+def read_text(path: Path, encoding: str | None = None) -> str:
+    """Return the whole text of a file, with its line ends. encoding: None for a file that must be UTF-8.
 
-    Raises as `open_lines`, but too-large only above LIMIT: JSON is often one long line.
+    Raises as `open_lines`, but too-large as `read_bytes`, for a line, too: JSON is often one long line.
     """
-    lines, size = [], 0
-    for _, line in open_lines(path, encoding, longest=LIMIT):
-        lines.append(line)
-        size += len(line) + 1
-        if size > LIMIT and packing_of(path):
-            raise too_large(str(path), "the compressed file expands to", LIMIT)
-    return "\n".join(lines)
+    if encoding is not None:
+        return _joined(path, whole_lines(path, encoding, longest=LIMIT)).decode()
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise DataError("the file is not UTF-8", where=f"{path}:{line}", id="encoding") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a file, decompressed.
+
+    Raises DataError: missing-file, directory, unreadable-file, truncated, too-large (above LIMIT, if compressed or no
+    regular file).
+    """
+    return _joined(path, utf8_blocks(path, "utf-8"))
+
+
+def _joined(path: Path, blocks: Iterable[bytes]) -> bytes:
+    held, size = list[bytes](), 0
+    with parse_errors(str(path), "file", id="unreadable-file"):
+        for block in blocks:
+            held.append(block)
+            size += len(block)
+            if size > LIMIT and (packing_of(path) or not path.is_file()):
+                what = "the compressed file expands to" if packing_of(path) else "the device or pipe holds"
+                raise too_large(str(path), what, LIMIT)
+    return b"".join(held)
 
 
 def too_large(where: str, what: str, most: int) -> DataError:
@@ -329,29 +345,3 @@ def _near(path: Path) -> str:
         return f"check the path: the folder {folder} does not exist either"
     near = difflib.get_close_matches(path.name, [entry.name for entry in folder.iterdir()], n=3, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else f"list the files in {folder}"
-
-
-def read_whole(path: Path) -> bytes:
-    """Return the bytes of a local file, decompressed.
-
-    Raises DataError: missing-file, directory, unreadable-file, truncated, too-large (above LIMIT, if compressed or no
-    regular file).
-    """
-    is_packed = bool(packing_of(path))
-    with parse_errors(str(path), "file", id="unreadable-file"), open_bytes(path) as stream:
-        if not is_packed and path.is_file():
-            return stream.read()
-        data = stream.read(LIMIT + 1)
-    if len(data) > LIMIT:
-        raise too_large(str(path), "the compressed file expands to" if is_packed else "the device or pipe holds", LIMIT)
-    return data
-
-
-def utf8_text(path: Path) -> str:
-    """Return the text of a UTF-8 file, decompressed. Raises DataError encoding, with the line, or as `read_whole`."""
-    data = read_whole(path)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise DataError("the file is not UTF-8", where=f"{path}:{line}", id="encoding") from None

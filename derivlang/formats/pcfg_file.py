@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.formats.opening import empty_file, utf8_text
+from derivlang.formats.opening import empty_file, read_text
 
 _EPSILON = 0.01  # as nltk.grammar.PCFG.EPSILON
 _SWITCH = re.compile(r"#\s*switch\s+(\d{1,3})\s*")
@@ -46,12 +46,12 @@ class Rule:
 def read_rules(path: Path) -> tuple[list[Rule], str]:
     """Return the rules of a grammar and the text of its file.
 
-    Raises DataError: pcfg-syntax, pcfg-probability, pcfg-symbol, empty-file, and as `utf8_text`.
+    Raises DataError: pcfg-syntax, pcfg-probability, pcfg-symbol, empty-file, and as `read_text`.
     """
-    text = utf8_text(path)
+    text = read_text(path)
     rules: list[Rule] = []
     switch = 0
-    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         if line.lstrip().startswith("#"):

@@ -10,9 +10,10 @@ What the rows have no place for, such as plausible answers and contexts without 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -28,6 +29,8 @@ from derivlang.formats.jsonl import load_json
 from derivlang.formats.opening import empty_file, read_text
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 
+Row: TypeAlias = dict[str, Any]
+Form: TypeAlias = dict[str, Any]
 SCHEMA = pa.schema(
     [
         ("id", pa.string()),
@@ -41,16 +44,16 @@ MEANING = Schema(
     (Side("context", text="context"), Side("question", text="question")),
     (Field("id", "value"), Field("title", "value"), Field("answers", "answers")),
 )
-# The keys of each object that are read or, as is_impossible, follow from what is read; all others are left out.
-_KEYS = {
-    "file": {"data", "version"},
-    "article": {"title", "paragraphs"},
-    "paragraph": {"context", "qas"},
-    "question": {"id", "question", "answers", "is_impossible"},
-    "answer": {"text", "answer_start"},
-}
+# The keys of each object and what they hold: a list of such objects, or a plain value; None for a key that follows from
+# what is read. All other keys are left out.
+_FILE: Form = {"data": list, "version": None}
+_ARTICLE: Form = {"title": str, "paragraphs": list}
+_ANSWER: Form = {"text": str, "answer_start": int}
+_QUESTION: Form = {"id": str, "question": str, "answers": [_ANSWER], "is_impossible": None}
+_PARAGRAPH: Form = {"context": str, "qas": [_QUESTION]}
+_KINDS = {list: "list", str: "string", int: "whole number"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _EMPTY = "contexts without questions"
-Row: TypeAlias = dict[str, Any]
 _ROWS = "if it holds rows, write JSON Lines: a file .jsonl with one object per line; if it holds questions, "
 _FIX = "correct the file, or download it again; for JSON lines, pass --format jsonl"
 
@@ -64,13 +67,10 @@ def read(path: Path, *, encoding: str = "utf-8", limit: int | None = None) -> It
     """
     rows: list[Row] = []
     documents: list[int] = []
-    has_paragraph, first = False, 0
-    for document, paragraph_rows in enumerate(_paragraphs(path, encoding, Counter())):
-        if document == limit:
-            break
-        has_paragraph = True
-        rows += paragraph_rows
-        documents += [document] * len(paragraph_rows)
+    n_paragraphs = first = 0
+    for n_paragraphs, of_paragraph in enumerate(islice(_paragraphs(path, encoding, Counter()), limit), 1):
+        rows += of_paragraph
+        documents += [n_paragraphs - 1] * len(of_paragraph)
         # Only between paragraphs, so that the questions of one context are in one table.
         if len(rows) >= ROWS_PER_TABLE:
             yield _rows(path, rows, documents, first)
@@ -78,7 +78,7 @@ def read(path: Path, *, encoding: str = "utf-8", limit: int | None = None) -> It
             rows, documents = [], []
     if rows:
         yield _rows(path, rows, documents, first)
-    if not has_paragraph and limit != 0:
+    if not n_paragraphs and limit != 0:
         raise empty_file(path, "paragraph")
 
 
@@ -116,76 +116,65 @@ def _paragraphs(path: Path, encoding: str, left_out: Counter[str]) -> Iterator[l
     if not text.strip():
         raise empty_file(path, "question")
     data = load_json(text, lambda line: f"{path}:{line}", fix=_FIX)
-    articles = _get(path, "the file", data, "data", list)
-    left_out.update(data.keys() - _KEYS["file"])
-    for a, article in enumerate(articles):
-        at = f"data[{a}]"
-        paragraphs = _get(path, at, article, "paragraphs", list)
-        title = _get(path, at, article, "title", str) if "title" in article else ""
-        left_out.update(article.keys() - _KEYS["article"])
-        for p, paragraph in enumerate(paragraphs):
-            at = f"data[{a}].paragraphs[{p}]"
-            context = _get(path, at, paragraph, "context", str)
-            questions = _get(path, at, paragraph, "qas", list)
-            left_out.update(paragraph.keys() - _KEYS["paragraph"])
-            if not questions:
+    _check(path, "", data, _FILE, left_out)
+    for a, article in enumerate(data["data"]):
+        _check(path, f"data[{a}]", article, _ARTICLE, left_out)
+        for p, paragraph in enumerate(article["paragraphs"]):
+            _check(path, f"data[{a}].paragraphs[{p}]", paragraph, _PARAGRAPH, left_out)
+            if not paragraph["qas"]:
                 left_out[_EMPTY] += 1
-            yield [_row(path, f"{at}.qas[{q}]", title, context, qa, left_out) for q, qa in enumerate(questions)]
+            yield [
+                {
+                    "id": question["id"],
+                    "title": article.get("title", ""),
+                    "context": paragraph["context"],
+                    "question": question["question"],
+                    "answers": {key: [answer[key] for answer in question["answers"]] for key in _ANSWER},
+                }
+                for question in paragraph["qas"]
+            ]
 
 
-def _row(path: Path, at: str, title: str, context: str, qa: Any, left_out: Counter[str]) -> Row:
-    id = _get(path, at, qa, "id", str)
-    left_out.update(qa.keys() - _KEYS["question"])
-    texts, starts = [], []
-    for i, answer in enumerate(_get(path, at, qa, "answers", list)):
-        text = _get(path, f"{at}.answers[{i}]", answer, "text", str)
-        start = _get(path, f"{at}.answers[{i}]", answer, "answer_start", int)
-        left_out.update(answer.keys() - _KEYS["answer"])
-        texts.append(text)
-        starts.append(start)
-    answers = {"text": texts, "answer_start": starts}
-    question = _get(path, at, qa, "question", str)
-    return {"id": id, "title": title, "context": context, "question": question, "answers": answers}
+def _check(path: Path, at: str, record: Any, form: Form, left_out: Counter[str]) -> None:
+    """Raise DataError squad-form if an object lacks a value of its form, json-surrogate for half of a pair in a string.
 
-
-def _get(path: Path, at: str, record: Any, key: str, kind: type) -> Any:
-    """Return record[key]. Raises DataError squad-form if it is of another kind, json-surrogate for half of a pair."""
-    value = record.get(key) if isinstance(record, dict) else None
-    if not isinstance(value, kind) or isinstance(value, bool):
-        kinds = {list: "list", str: "string", int: "whole number"}
-        raise DataError(
-            f"{at} has no {kinds[kind]} {key!r}",
-            where=str(path),
-            fix=_ROWS * (key == "data")
-            + "give the file the form of SQuAD: data, paragraphs, context, qas, id, question, answers",
-            id="squad-form",
-        )
-    if isinstance(value, str) and not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
+    at: the way to the object, "" for the file. Only the title of an article may be missing.
+    """
+    values = record if isinstance(record, dict) else {}
+    for key, kind in form.items():
+        value: Any = values.get(key, "" if key == "title" else None)
+        plain = list if isinstance(kind, list) else kind
+        if plain is not None and (not isinstance(value, plain) or isinstance(value, bool)):
             raise DataError(
-                f"{at}.{key} holds half of a surrogate pair, \\u{ord(value[error.start]):04x}",
+                f"{at or 'the file'} has no {_KINDS[plain]} {key!r}",
+                where=str(path),
+                fix=_ROWS * (key == "data")
+                + "give the file the form of SQuAD: data, paragraphs, context, qas, id, question, answers",
+                id="squad-form",
+            )
+        if plain is str and (half := _SURROGATE.search(value)):
+            raise DataError(
+                f"{at}.{key} holds half of a surrogate pair, \\u{ord(half[0]):04x}",
                 where=str(path),
                 fix="replace it in the file, for instance by \\ufffd",
                 id="json-surrogate",
-            ) from None
-    return value
+            )
+        for i, inner in enumerate(value if isinstance(kind, list) else ()):
+            _check(path, f"{at}.{key}[{i}]", inner, kind[0], left_out)
+    left_out.update(values.keys() - form.keys())
 
 
 def _rows(path: Path, rows: list[Row], documents: list[int], first: int) -> Rows:
-    lines = np.zeros(len(rows), np.int64)
     names = tuple(f"question {row['id']}" for row in rows)
-    table = pa.Table.from_pylist(rows, SCHEMA)
-    return Rows(path, table, lines, np.array(documents, np.int64), first_row=first, names=names)
+    numbers = np.array(documents, np.int64)
+    return Rows(path, pa.Table.from_pylist(rows, SCHEMA), np.zeros_like(numbers), numbers, first_row=first, names=names)
 
 
 def _question(row: Row) -> Row:
-    answers = row["answers"]
-    pairs = zip(answers["text"], answers["answer_start"], strict=True)
-    listed = [{"text": text, "answer_start": start} for text, start in pairs]
-    question = {"id": row["id"], "question": row["question"], "answers": listed}
-    return question if any(map(str.strip, answers["text"])) else {**question, "is_impossible": True}
+    texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
+    answers = [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)]
+    question = {"id": row["id"], "question": row["question"], "answers": answers}
+    return question if any(map(str.strip, texts)) else {**question, "is_impossible": True}
 
 
 def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:

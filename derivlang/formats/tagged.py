@@ -32,7 +32,6 @@ from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.header import looks_like_header
 from derivlang.formats.lines import (
-    LinesOfText,
     columns_of,
     count_lines,
     cut_lines,
@@ -44,11 +43,12 @@ from derivlang.formats.lines import (
 from derivlang.formats.opening import WHOLE, Piece, open_lines, suffix_of, whole_lines
 from derivlang.formats.rows import Rows, in_tables
 from derivlang.formats.tagged_columns import (
+    LOOKED_AT,
     TAG,
     WHITE,
     TaggedColumns,
-    begin,
     ends_with_tag,
+    find_columns,
     is_numbers,
     is_tag,
     stripped,
@@ -93,23 +93,18 @@ def read(path: Path, *, encoding: str = "utf-8", limit: int | None = None, piece
             _check_numbers(path, fields[0], columns.first_number + place, numbers)
         if columns.prefix:
             tokens = pc.replace_substring_regex(tokens, f"^{columns.prefix}", "")
-        quoted = f"the token {_QUOTED} is a quotation mark as pandas writes it"
-        for error, wrong, values in (
-            (DataError("the token is empty", fix=_FIX, id="empty-token"), "", tokens),
-            (DataError("the tag is empty", fix=_FIX, id="empty-tag"), "", tags),
-            (DataError(quoted, fix=_UNQUOTED, id="tsv-quoting"), _QUOTED, tokens),
-        ):
-            if (at := pc.index(values, scalar(wrong)).as_py()) >= 0:
-                error.where = f"{path}:{numbers[at]}"
-                raise error
+        faults = [
+            ("the token is empty", tokens, "", _FIX, "empty-token"),
+            ("the tag is empty", tags, "", _FIX, "empty-tag"),
+            (f"the token {_QUOTED} is a quotation mark as pandas writes it", tokens, _QUOTED, _UNQUOTED, "tsv-quoting"),
+        ]
         for tag in pc.unique(tags).to_pylist():
             if tag != tag.strip():  # it would be a class of its own beside the tag without
-                raise DataError(
-                    f"the tag {tag!r} begins or ends with white space",
-                    where=f"{path}:{numbers[pc.index(tags, scalar(tag)).as_py()]}",
-                    fix="remove the white space",
-                    id="tag-space",
-                )
+                what = f"the tag {tag!r} begins or ends with white space"
+                faults.append((what, tags, tag, "remove the white space", "tag-space"))
+        for what, values, wrong, fix, id in faults:
+            if (at := pc.index(values, scalar(wrong)).as_py()) >= 0:
+                raise DataError(what, where=f"{path}:{numbers[at]}", fix=fix, id=id)
         table = pa.table({"tokens": list_array(offsets, tokens), "ner_tags": list_array(offsets, tags)})
         lines_of = list_array(offsets, to_arrow(numbers.astype(np.int32)))
         yield Rows.of_documents(path, table, np.array(firsts, np.int64), done, lines_of)
@@ -168,7 +163,7 @@ def _check_numbers(path: Path, given: pa.Array, expected: np.ndarray, lines: np.
             )
 
 
-def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[LinesOfText]) -> None:
+def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[tuple[int, str]]) -> None:
     """Raise DataError conll-2012 or word-numbers if it is open which column holds the words; tsv-header.
 
     A header line has no tag, although all other lines have one. head: the first blocks.
@@ -203,19 +198,20 @@ def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[LinesOfTex
         )
 
 
-def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[TaggedColumns, Iterator[LinesOfText]]:
+def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[TaggedColumns, Iterator[tuple[int, str]]]:
     """Return the columns of a file, and the sentences of a piece of it, without comments.
 
     Raises DataError: conll-2012, word-numbers, tsv-header.
     """
     blocks = _blocks(path, encoding)
-    columns, head = begin(blocks)
+    head = list(islice(blocks, LOOKED_AT))
+    columns = find_columns(head)
     _check_columns(path, columns, head)
     blocks = chain(head, blocks) if piece == WHOLE else _blocks(path, encoding, piece)
-    return columns, columns.without_comments(blocks)
+    return columns, ((number, text) for number, text in map(columns.without_comments, blocks) if text)
 
 
-def _blocks(path: Path, encoding: str, piece: Piece = WHOLE) -> Iterator[LinesOfText]:
+def _blocks(path: Path, encoding: str, piece: Piece = WHOLE) -> Iterator[tuple[int, str]]:
     blocks = (stripped(lines.decode()) for lines in whole_lines(path, encoding, piece))
     for number, text in text_blocks(blocks, piece.line + 1):
         if "\r" in text:

@@ -10,13 +10,11 @@ Mara  NNP  I-NP  I-PER         word, …, tag (CoNLL 2003)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from derivlang.formats.lines import LinesOfText
-
-LINES_LOOKED_AT = 100
+LOOKED_AT = 100  # sentences that decide the columns, and words that decide the prefix
 WHITE = " \t\r\v\f"  # at the end of a line it means nothing
 _WHITE_ENDS = re.compile(rf"(?<![{WHITE}])[{WHITE}]+$", re.MULTILINE)  # found at its first character only
 # CoNLL 2003: a line that begins so is read as an empty one, unless it holds a carriage return, which is refused.
@@ -73,13 +71,12 @@ class TaggedColumns:
         """Return the fields of a line."""
         return self.plain(line).split(self.separator)
 
-    def without_comments(self, blocks: Iterable[LinesOfText]) -> Iterator[LinesOfText]:
-        """Yield the lines of each sentence without the comments before it; blocks of comments are left out."""
-        for number, text in blocks:
-            while text[:1] == "#" and self.is_comment(text.partition("\n")[0]):
-                number, text = number + 1, text.partition("\n")[2]
-            if text:
-                yield number, text
+    def without_comments(self, block: tuple[int, str]) -> tuple[int, str]:
+        """Return the lines of a sentence without the comments before it, "" if nothing else is there."""
+        number, text = block
+        while self.is_comment(text.partition("\n")[0]):
+            number, text = number + 1, text.partition("\n")[2]
+        return number, text
 
     def is_comment(self, line: str) -> bool:
         """Return whether a line that stands before the first word of a sentence is a comment, and not a word.
@@ -90,7 +87,7 @@ class TaggedColumns:
 
             # id = 1     comment        #<TAB>O     # O     #ACL<TAB>B-ORG     words        #ACL     #<TAB>X     errors
         """
-        if line[0] != "#":
+        if line[:1] != "#":
             return False
         if self.first_number is not None:
             return True
@@ -107,20 +104,29 @@ def stripped(lines: str) -> str:
     return _MARK.sub("", _WHITE_ENDS.sub("", lines))
 
 
-def begin(blocks: Iterator[LinesOfText]) -> tuple[TaggedColumns, list[LinesOfText]]:
-    """Return the columns of a file as its first blocks show them, and these blocks.
+def find_columns(blocks: Sequence[tuple[int, str]]) -> TaggedColumns:
+    """Return the columns of a file as its first sentences show them.
 
     The first line that does not begin with `#`, or else the first that ends with a tag, decides their number.
     """
-    held: list[LinesOfText] = []
-    first = ""
-    for block in blocks:
-        held.append(block)
-        first = first or next((line for line in block[1].split("\n") if line[0] != "#"), "")
-        if first and len(held) >= LINES_LOOKED_AT:
-            break
-    first = first or next((line for _, text in held for line in text.split("\n") if ends_with_tag(line)), "")
-    return _columns(first, held), held
+    lines = [line for _, text in blocks for line in text.split("\n")]
+    first = next((line for line in lines if line[0] != "#"), "") or next(filter(ends_with_tag, lines), "")
+    columns = TaggedColumns(separator_of(first), 1)
+    n = len(columns.split(first))
+    sentences = [[row for row in map(columns.split, text.split("\n")) if row[0][:1] != "#"] for _, text in blocks]
+    numbers = [[row[0] for row in rows] for rows in sentences if rows]
+    first_number = _first_number(numbers) if n > 2 else None
+    rows = [row for row in chain.from_iterable(sentences) if len(row) == n]
+    kinds = ["." if first_number is None else "#", *(_kind([row[at] for row in rows]) for at in range(1, n))]
+    word, tag = next((word, tag) for shape, word, tag in _SHAPES if shape.fullmatch("".join(kinds)))
+    columns = replace(columns, n=n, word=word, tag=tag, first_number=first_number)
+    of_words = chain.from_iterable(columns.without_comments(block)[1].split("\n") for block in blocks)
+    few = map(columns.split, islice(filter(None, of_words), LOOKED_AT))
+    words = [row[word] for row in few if len(row) > word]
+    match = LANGUAGE_PREFIX.match(words[0]) if words else None
+    prefix = match[0] if match and all(one.startswith(match[0]) for one in words) else ""
+    has_comments = any(columns.is_comment(text.partition("\n")[0]) for _, text in blocks)
+    return replace(columns, prefix=prefix, has_comments=has_comments)
 
 
 def is_numbers(fields: Iterable[str]) -> bool:
@@ -140,28 +146,6 @@ def is_tag(value: str) -> bool:
 
 def separator_of(line: str) -> str:
     return "\t" if "\t" in line else " "
-
-
-def _columns(first: str, blocks: Sequence[LinesOfText]) -> TaggedColumns:
-    """Return the columns of some sentences. first: the line that decides their number."""
-    columns = TaggedColumns(separator_of(first), 1)
-    n = len(columns.split(first))
-    sentences = [[row for row in map(columns.split, text.split("\n")) if row[0][:1] != "#"] for _, text in blocks]
-    first_number = _first_number([[row[0] for row in rows] for rows in sentences if rows]) if n > 2 else None
-    rows = [row for row in chain.from_iterable(sentences) if len(row) == n]
-    kinds = "".join(_kind([row[at] for row in rows]) for at in range(n))
-    kinds = ("." if first_number is None else "#") + kinds[1:]
-    word, tag = next((word, tag) for shape, word, tag in _SHAPES if shape.fullmatch(kinds))
-    columns = replace(columns, n=n, word=word, tag=tag, first_number=first_number)
-    lines = islice(
-        chain.from_iterable(text.split("\n") for _, text in columns.without_comments(blocks)), LINES_LOOKED_AT
-    )
-    words = [row[word] for row in map(columns.split, lines) if len(row) > word]
-    match = LANGUAGE_PREFIX.match(words[0]) if words else None
-    prefix = match[0] if match and all(one.startswith(match[0]) for one in words) else ""
-    return replace(
-        columns, prefix=prefix, has_comments=any(columns.is_comment(text.partition("\n")[0]) for _, text in blocks)
-    )
 
 
 def _first_number(sentences: Sequence[Sequence[str]]) -> int | None:

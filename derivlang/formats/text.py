@@ -8,7 +8,6 @@ that is cut before any non-empty line is read as if it were whole, and `undo` re
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from derivlang.core.arrays import Int64
 from derivlang.core.keys import strings_from
 from derivlang.core.schema import TEXT
 from derivlang.formats.base import Format, Look, ReadOptions
-from derivlang.formats.lines import NEWLINE, count_full, count_lines, cut_lines, ended, full_lines, has_words
+from derivlang.formats.lines import count_lines, cut_lines, full_lines
 from derivlang.formats.opening import BOM, WHOLE, Piece, suffix_of, whole_lines
 from derivlang.formats.rows import Rows
 
@@ -35,7 +34,7 @@ def read(
         if limit is not None:
             bounds = bounds[: limit - done + 1]
         buffer = np.frombuffer(text, np.uint8)
-        ends = np.flatnonzero(buffer == NEWLINE)
+        ends = np.flatnonzero(buffer == ord("\n"))
         column = strings_from(buffer, bounds)
         yield Rows.of_documents(path, pa.table([column], ["text"]), line + np.searchsorted(ends, bounds[:-1]), done)
         line, done = line + len(ends), done + len(column)
@@ -57,9 +56,10 @@ def _documents(blocks: Iterator[bytes], head: bool, raw: bool) -> Iterator[tuple
         if head and block.startswith(BOM):
             held, size, block = [BOM], len(BOM), block[len(BOM) :]
         head = False
-        begins = full_lines(ended(block), raw=raw)
-        if len(begins):
-            bounds = np.append(0, (begins if begun else begins[1:]) + size)
+        begins = full_lines(block, raw=raw)
+        if begins:
+            bounds = np.array([0, *begins[not begun :]], np.int64)
+            bounds[1:] += size
             begun = True
             if len(bounds) > 1:
                 yield b"".join([*held, block[: begins[-1]]]), bounds
@@ -72,12 +72,12 @@ def _documents(blocks: Iterator[bytes], head: bool, raw: bool) -> Iterator[tuple
 
 def cut(path: Path, size: int, target: int, *, raw: bool = False) -> list[int]:
     """Return where the pieces of a file begin: at non-empty lines. raw: whether its text must be split into words."""
-    return cut_lines(path, size, target, lambda before, line: has_words(line, raw=raw))
+    return cut_lines(path, size, target, lambda before, line: bool(full_lines(line, raw=raw)))
 
 
 def count(path: Path, encoding: str = "utf-8", *, piece: Piece = WHOLE, raw: bool = False) -> tuple[int, int]:
     """Return the number of non-empty lines, and of lines; raw: as for `cut`."""
-    return count_lines(path, piece, encoding, partial(count_full, raw=raw))
+    return count_lines(path, piece, encoding, lambda block: len(full_lines(block, raw=raw)))
 
 
 def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.formats.opening import utf8_text
+from derivlang.formats.opening import read_text
 
 Float: TypeAlias = NDArray[np.float64]
 Feature: TypeAlias = tuple[str, tuple[str, ...], float]  # kind, labels, weight
@@ -223,7 +223,7 @@ def _features(path: Path) -> Features:
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (number from 1, text) of each line of a plain or compressed file. Raises DataError encoding."""
-    yield from enumerate(utf8_text(path).splitlines(), 1)
+    yield from enumerate(read_text(path).splitlines(), 1)
 
 
 def with_header(

@@ -33,7 +33,7 @@ from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.tag_schemes import IOB2
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import Schema
-from derivlang.formats import bracketed, conllu, csv, delimited, jsonl, squad, tagged
+from derivlang.formats import bracketed, conllu, delimited, jsonl, squad, tagged
 from derivlang.formats.base import FORMATS as FILE_FORMATS
 from derivlang.formats.base import NO_FILES, find_format, suffixes
 from derivlang.formats.base import Format as FileFormat
@@ -280,7 +280,7 @@ def _tsv(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: 
 def _csv(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
     tables = (labelled(group.source if options.source else group.derived, schema) for group in groups)
     plain, columns = _plain_columns(tables, schema)
-    csv.write((table.select(columns) for table in plain), out, columns=columns, newline="\n")
+    delimited.write_csv((table.select(columns) for table in plain), out, columns=columns, newline="\n")
 
 
 def _plain_columns(tables: Iterator[pa.Table], schema: Schema) -> tuple[Iterator[pa.Table], list[str]]:

@@ -52,7 +52,7 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.schema import V2_RELATIONS
 from derivlang.core.spec import Named, param
-from derivlang.formats.opening import utf8_text
+from derivlang.formats.opening import read_text
 from derivlang.formats.places import once_per_version
 from derivlang.syntax.forest import forest_of
 from derivlang.syntax.lifting import with_outer_copulas
@@ -299,7 +299,7 @@ def read_suffixes(file: Path) -> SuffixTable:
     one of UD v2, or that comes twice.
     """
     rows: dict[str, tuple[str, str]] = {}
-    for number, line in enumerate(utf8_text(file).removeprefix("\ufeff").splitlines(), 1):
+    for number, line in enumerate(read_text(file).splitlines(), 1):
         if not line.strip() or line.startswith("#") or (not rows and line == _HEADER):
             continue
         relation, *suffixes = line.split("\t")

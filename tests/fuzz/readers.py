@@ -169,8 +169,8 @@ def _(folder: Path, data: bytes) -> str | None:
 _CSV = b'text,label\n"A ""b"", c",x\nAnn runs.,y\n"two\nlines",x\n' * 2
 
 
-@reader("csv", "text", lambda: [_CSV, _CSV.replace(b",", b";"), b"text,c0,c1,c2\nA b.,1,2,3\n"], "formats.csv",
-        "formats.header")  # fmt: skip
+@reader("csv", "text", lambda: [_CSV, _CSV.replace(b",", b";"), b"text,c0,c1,c2\nA b.,1,2,3\n"],
+        "formats.delimited", "formats.header")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.csv", data)
 
