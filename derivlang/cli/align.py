@@ -14,16 +14,6 @@ from derivlang.commands.align import AlignWords, ScoreLinks
 from derivlang.core.messages import counted
 
 
-@click.group("align", cls=Group)
-def command() -> None:
-    """Word aligners: link the words of two texts, and score links against gold links.
-
-    \b
-    derivlang align score en-fr.pharaoh gold.pharaoh --json
-    derivlang align train en.txt fr.txt --lower -o en-fr.pharaoh
-    """
-
-
 def _show(asked: AlignWords, result: dict[str, Any]) -> None:
     links, pairs = counted(result["links"], "link"), counted(result["sentences"], "sentence pair")
     echo(f"{links} of {pairs}: {place_of(result['out'])}", err=True)
@@ -52,5 +42,13 @@ score = command_line(
     json_help="Print the figures as JSON.",
     summary="Score links against gold links.",
 )
-command.add_command(train)
-command.add_command(score)
+command = Group(
+    "align",
+    commands=[train, score],
+    help="""Word aligners: link the words of two texts, and score links against gold links.
+
+    \b
+    derivlang align score en-fr.pharaoh gold.pharaoh --json
+    derivlang align train en.txt fr.txt --lower -o en-fr.pharaoh
+    """,
+)

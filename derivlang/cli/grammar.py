@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from derivlang.cli.generated import as_json, command_line
+from derivlang.cli.generated import command_line
 from derivlang.cli.messages import echo
 from derivlang.cli.types import FILE, Group, completes
 from derivlang.commands.command import Command
@@ -18,40 +17,29 @@ from derivlang.core.messages import counted
 from derivlang.core.settings import setting
 
 
-@click.group("grammar", cls=Group)
-def command() -> None:
-    """List, show, score and fit word-order models, count orders, and print exact probabilities.
-
-    \b
-    derivlang grammar fit fr-ud-train.conllu
-    derivlang grammar score fr fr-ud-test.conllu
-    derivlang grammar ls
-    """
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class _ListGrammars(Command[None]):
+class _ListGrammars(Command[list[dict[str, Any]]]):
     """List the grammars that ship with derivlang.
 
     \b
     derivlang grammar ls --json
     """
 
-    def __call__(self) -> None:
-        """Print the list."""
+    def __call__(self) -> list[dict[str, Any]]:
+        """Return the summary of each."""
         from derivlang.grammar.grammar import load_grammar, shipped
 
-        grammars = [load_grammar(name).summary() for name in shipped()]
-        if as_json():
-            echo(json.dumps(grammars, ensure_ascii=False))
-            return
-        for grammar in grammars:
-            heads = " ".join(f"{name}:{count}" for name, count in grammar["classes"].items())
-            echo(f"{grammar['name']:<6}{grammar['language']:<18}{grammar['about'].get('licence', ''):<40}{heads}")
+        return [load_grammar(name).summary() for name in shipped()]
+
+
+def _show_grammars(asked: _ListGrammars, grammars: list[dict[str, Any]]) -> None:
+    for grammar in grammars:
+        heads = " ".join(f"{name}:{count}" for name, count in grammar["classes"].items())
+        echo(f"{grammar['name']:<6}{grammar['language']:<18}{grammar['about'].get('licence', ''):<40}{heads}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _ShowGrammar(Command[None]):
+class _ShowGrammar(Command[dict[str, Any]]):
     """Show the origin of a grammar and its strongest weights.
 
     GRAMMAR is the name of a shipped grammar or a path.
@@ -63,29 +51,29 @@ class _ShowGrammar(Command[None]):
     grammar: str
     count: int = setting(10, "Number of weights to show for each head class.", also="-n", minimum=0)
 
-    def __call__(self) -> None:
-        """Print the grammar."""
+    def __call__(self) -> dict[str, Any]:
+        """Return its summary, with the strongest weights of each head class."""
         from derivlang.grammar.grammar import load_grammar
 
         loaded = load_grammar(self.grammar, where="GRAMMAR")
-        shown = loaded.summary()
-        shown["strongest"] = {
+        strongest = {
             name: [
                 {"kind": kind, "labels": list(tokens), "weight": weight}
                 for kind, tokens, weight in sorted(weights.features(), key=lambda f: -abs(f[2]))[: self.count]
             ]
             for name, weights in loaded.weights.items()
         }
-        if as_json():
-            echo(json.dumps(shown, ensure_ascii=False))
-            return
-        echo(f"{shown['name']}  {shown['language']}  labels UD {shown['labels']}  fingerprint {shown['fingerprint']}")
-        for key, value in shown["about"].items():
-            echo(f"  {key}: {value}")
-        for name, n_weights in shown["classes"].items():
-            echo(f"{name} heads: {n_weights:,} weights")
-            for feature in shown["strongest"][name]:
-                echo(f"  {feature['weight']:>8.3f}  {feature['kind']:<4} {' '.join(feature['labels'])}")
+        return {**loaded.summary(), "strongest": strongest}
+
+
+def _show_grammar(asked: _ShowGrammar, shown: dict[str, Any]) -> None:
+    echo(f"{shown['name']}  {shown['language']}  labels UD {shown['labels']}  fingerprint {shown['fingerprint']}")
+    for key, value in shown["about"].items():
+        echo(f"  {key}: {value}")
+    for name, n_weights in shown["classes"].items():
+        echo(f"{name} heads: {n_weights:,} weights")
+        for feature in shown["strongest"][name]:
+            echo(f"  {feature['weight']:>8.3f}  {feature['kind']:<4} {' '.join(feature['labels'])}")
 
 
 def _treebanks() -> click.Argument:
@@ -124,10 +112,13 @@ def _is_stream(asked: FitGrammar | CountOrders) -> bool:
     return asked.out is not None and is_stream(asked.out)
 
 
-ls = command_line(_ListGrammars, "ls", run=lambda asked: asked(), bare=True, json_help="Print the list as JSON.")
+ls = command_line(
+    _ListGrammars, "ls", _show_grammars, bare=True, json_of=lambda grammars: [grammars],
+    json_help="Print the list as JSON.",
+)  # fmt: skip
 show = command_line(
-    _ShowGrammar, "show", arguments=[click.Argument(["grammar"], shell_complete=completes("grammar"))],
-    run=lambda asked: asked(), json_help="Print the grammar's summary as JSON.",
+    _ShowGrammar, "show", _show_grammar, arguments=[click.Argument(["grammar"], shell_complete=completes("grammar"))],
+    json_help="Print the grammar's summary as JSON.",
     summary="Show the origin and the strongest weights of a grammar.",
 )  # fmt: skip
 score = command_line(
@@ -150,5 +141,14 @@ probs = command_line(
     GrammarProbs, "probs", _show_probs, json_help="Print the orders as JSON.",
     summary="Print the probability of every order of a head.",
 )  # fmt: skip
-for one in (ls, show, score, fit, count, probs):
-    command.add_command(one)
+command = Group(
+    "grammar",
+    commands=[ls, show, score, fit, count, probs],
+    help="""List, show, score and fit word-order models, count orders, and print exact probabilities.
+
+    \b
+    derivlang grammar fit fr-ud-train.conllu
+    derivlang grammar score fr fr-ud-test.conllu
+    derivlang grammar ls
+    """,
+)

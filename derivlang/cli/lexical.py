@@ -97,18 +97,6 @@ pair_command = command_line(
 )
 
 
-@click.group("tokenizer", cls=Group)
-def tokenizer_command() -> None:
-    """Train tokenizers and make their twins.
-
-    A twin gives derived text the ids that the source's tokenizer gives the source text.
-
-    \b
-    derivlang tokenizer twin demo.tokenizer --t trans:script=georgian
-    derivlang tokenizer train --vocab-size 400 demo
-    """
-
-
 def _show_tokenizer(asked: TrainTokenizer, recipe: dict[str, Any]) -> None:
     words = recipe["words"]
     echo(
@@ -138,5 +126,15 @@ twin = command_line(
     MakeTwin, "twin", _show_twin, arguments=[click.Argument(["tokenizer"], type=FOLDER, metavar="DIR")],
     json_help="Print the recipe as JSON.", summary="Make the twin of a tokenizer for a derived language.",
 )  # fmt: skip
-tokenizer_command.add_command(train)
-tokenizer_command.add_command(twin)
+tokenizer_command = Group(
+    "tokenizer",
+    commands=[train, twin],
+    help="""Train tokenizers and make their twins.
+
+    A twin gives derived text the ids that the source's tokenizer gives the source text.
+
+    \b
+    derivlang tokenizer twin demo.tokenizer --t trans:script=georgian
+    derivlang tokenizer train --vocab-size 400 demo
+    """,
+)

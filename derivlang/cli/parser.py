@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from derivlang.cli.generated import as_json, command_line
+from derivlang.cli.generated import command_line
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar
 from derivlang.cli.types import PATH, Group, completes
@@ -16,25 +15,16 @@ from derivlang.commands.command import Command
 from derivlang.commands.parser import ScoreParser, TrainParser
 
 
-@click.group("parser", cls=Group, no_args_is_help=True)
-def command() -> None:
-    """Train, score and list parsers.
-
-    \b
-    derivlang parser ls
-    """
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class _ListParsers(Command[None]):
+class _ListParsers(Command[list[dict[str, Any]]]):
     """List the parsers by name.
 
     \b
     derivlang parser ls --json
     """
 
-    def __call__(self) -> None:
-        """Print the list."""
+    def __call__(self) -> list[dict[str, Any]]:
+        """Return {"name", "summary"} of each, of a bundled one also "language" and "licence"."""
         from derivlang.parsing.bundled import bundled_model
         from derivlang.parsing.registry import BUNDLED, PARSERS
 
@@ -54,11 +44,12 @@ class _ListParsers(Command[None]):
             {"name": "spacy:NAME", "summary": "a spaCy pipeline with Universal Dependencies labels"},
             {"name": "DIR/", "summary": "a folder made by `derivlang parser train`"},
         ]
-        if as_json():
-            echo(json.dumps(parsers, ensure_ascii=False))
-            return
-        for parser in parsers:
-            echo(f"{parser['name']:<15}{parser.get('language', ''):<4}{parser['summary']}")
+        return parsers
+
+
+def _show_parsers(asked: _ListParsers, parsers: list[dict[str, Any]]) -> None:
+    for parser in parsers:
+        echo(f"{parser['name']:<15}{parser.get('language', ''):<4}{parser['summary']}")
 
 
 def _line(scores: dict[str, Any]) -> str:
@@ -105,7 +96,15 @@ score = command_line(
     json_help="Print the scores as JSON.",
     summary="Score a parser on a treebank: UPOS, UAS and LAS.",
 )
-ls = command_line(_ListParsers, "ls", run=lambda asked: asked(), bare=True, json_help="Print the list as JSON.")
-command.add_command(ls)
-command.add_command(train)
-command.add_command(score)
+ls = command_line(
+    _ListParsers, "ls", _show_parsers, bare=True, json_of=lambda parsers: [parsers], json_help="Print the list as JSON."
+)
+command = Group(
+    "parser",
+    commands=[ls, train, score],
+    help="""Train, score and list parsers.
+
+    \b
+    derivlang parser ls
+    """,
+)

@@ -66,7 +66,7 @@ def in_processes(function: Callable[[Any], Out], tasks: Sequence[Any], workers: 
         left, waiting = iter(tasks), set[Future[Out]]()
         try:
             while True:
-                with _without_script(), _whole():  # a worker may begin with any task
+                with without_script(), _whole():  # a worker may begin with any task
                     more = islice(left, _AHEAD * workers - len(waiting))
                     waiting |= {executor.submit(_run_here, task) for task in more}
                 if not waiting:
@@ -88,7 +88,7 @@ def in_processes(function: Callable[[Any], Out], tasks: Sequence[Any], workers: 
 
 
 @contextmanager
-def _without_script() -> Iterator[None]:
+def without_script() -> Iterator[None]:
     """Let workers that begin in the block not run the user's script, which would call `make` again.
 
     Workers import the module `__main__` of their parent. They need nothing of it, unless the script has added an object
