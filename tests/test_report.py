@@ -23,7 +23,6 @@ from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.evaluation import table as table_module
 from derivlang.evaluation.columns import Column
-from derivlang.evaluation.report.cells import MEAN, Table, number, signed
 from derivlang.evaluation.table import read_scores, write_scores
 from tests import runs
 from tests.commands import run
@@ -47,12 +46,21 @@ stats = pytest.importorskip("scipy.stats")
 pytest.importorskip("matplotlib")
 
 from derivlang.evaluation.report import write as report_module  # noqa: E402
-from derivlang.evaluation.report.compare import compared  # noqa: E402
+from derivlang.evaluation.report.compare import MEAN, compared  # noqa: E402
 from derivlang.evaluation.report.correlation import correlation, correlation_table, correlations_of  # noqa: E402
 from derivlang.evaluation.report.factors import sections_of  # noqa: E402
 from derivlang.evaluation.report.facts import results_of, settings_of  # noqa: E402
 from derivlang.evaluation.report.figures import score_figures  # noqa: E402
-from derivlang.evaluation.report.tables import ReportedScore, contrast_table, curve_table, score_table, scores_of  # noqa: E402  # noqa: E402
+from derivlang.evaluation.report.tables import (  # noqa: E402
+    ReportedScore,
+    Table,
+    contrast_table,
+    curve_table,
+    number,
+    score_table,
+    scores_of,
+    signed,
+)
 from derivlang.evaluation.report.write import part_of, report  # noqa: E402
 from derivlang.evaluation.statistics import FEW_UNITS  # noqa: E402
 
@@ -688,7 +696,7 @@ def test_nothing_is_half_written(small: pd.DataFrame, tmp_path: Path, monkeypatc
     def fail(*_: object) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(report_module, "latex", fail)
+    monkeypatch.setattr(report_module, "page", fail)
     for out in (tmp_path / "out", tmp_path / "new" / "out"):
         with pytest.raises(StoreError, match="No space left"):
             report(frame([{"seed": 2}], [ALIGNMENT]), out)

@@ -24,7 +24,6 @@ import pandas as pd
 from derivlang.core.errors import DataError
 from derivlang.core.threads import one_thread
 from derivlang.evaluation.formulas import Float64
-from derivlang.evaluation.report.cells import MEAN
 from derivlang.evaluation.report.factors import (
     CONTROL,
     INTERACTION,
@@ -41,7 +40,7 @@ from derivlang.evaluation.statistics import estimate, holm, influences
 from derivlang.evaluation.table import FACTOR
 
 PRIMARY, EXPLORATORY = "primary", "exploratory"
-DIFFERENCE = "difference"  # besides MEAN and INTERACTION
+MEAN, DIFFERENCE = "mean", "difference"  # besides INTERACTION
 _LEAST_RANGE = 5  # points between the floor and SUP: a share of fewer says nothing
 OTHER_SETS = "other test sets"
 _NO_SEED: dict[str, Any] = {
