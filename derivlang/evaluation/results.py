@@ -125,29 +125,25 @@ def stored(trained: PretrainedRun, *, force: bool) -> dict[str, Any]:
     fresh: dict[str, Any] = {"format": FORMAT, "signature": signature, "tasks": {}, "measures": {}}
     if not path.exists():
         return fresh
+    record: dict[str, Any] = {}
     try:
         record = read(path)
-    except StoreError as error:
-        if not force:
-            raise
-        warn(f"{path} is replaced: {error.what}")
-        path.unlink()
-        return fresh
-    told = record["signature"]
-    try:
         check_same(
-            told,
-            {**dict.fromkeys(told), **signature},
+            record["signature"],
+            {**dict.fromkeys(record["signature"]), **signature},
             "is of another state of the run",
             where=str(path),
             fix="give --force to replace these results, or restore the run",
             id="stale-evaluation",
             words=SIGNATURE_WORDS,
         )
-    except StoreError:
+    except StoreError as error:
         if not force:
             raise
-        remove_files(trained.cells, files_of(record))
+        if record:
+            remove_files(trained.cells, files_of(record))
+        else:
+            warn(f"{path} is replaced: {error.what}")
         path.unlink()
         return fresh
     return {name: value for name, value in record.items() if name != HASH}

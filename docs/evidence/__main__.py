@@ -50,14 +50,13 @@ from outcomes import (
 )
 from scipy.stats import spearmanr, ttest_1samp
 
-from derivlang.evaluation.report.cells import MEAN, file_name, listed, number, p_value, signed
-from derivlang.evaluation.report.compare import DIFFERENCE
+from derivlang.evaluation.report.compare import DIFFERENCE, MEAN
 from derivlang.evaluation.report.compare import compared as of_section
 from derivlang.evaluation.report.correlation import correlation, correlations_of
 from derivlang.evaluation.report.factors import INTERACTION, Section
 from derivlang.evaluation.report.figures import correlation_figure, score_figures
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS
-from derivlang.evaluation.report.tables import ReportedScore, scores_of
+from derivlang.evaluation.report.tables import ReportedScore, file_name, listed, number, p_value, scores_of, signed
 from derivlang.evaluation.table import FACTOR
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

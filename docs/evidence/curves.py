@@ -6,8 +6,8 @@ import pandas as pd
 from kept import parts, scores
 from outcomes import CURVES, OF_CURVES
 
-from derivlang.evaluation.report.cells import number
 from derivlang.evaluation.report.figures import canvas, finished, legend
+from derivlang.evaluation.report.tables import number
 from derivlang.evaluation.table import FACTOR
 
 _LINES = {"trans": ("#0072b2", "o"), "trans,inv": ("#e69f00", "^")}  # language -> colour, mark

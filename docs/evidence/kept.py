@@ -13,10 +13,10 @@ import pandas as pd
 from outcomes import FLOORS, GRIDS, IMPOSSIBLE, OUTCOMES, STARTS, Outcome
 
 import derivlang
-from derivlang.evaluation.report.cells import MEAN, estimate_cell, number, p_value, signed
-from derivlang.evaluation.report.compare import DIFFERENCE, is_whole
+from derivlang.evaluation.report.compare import DIFFERENCE, MEAN, is_whole
 from derivlang.evaluation.report.factors import Section, sections_of
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS, with_names
+from derivlang.evaluation.report.tables import estimate_cell, number, p_value, signed
 from derivlang.evaluation.table import FACTOR, SETTING, write_scores
 
 PAGES = Path(__file__).parents[1] / "studies"

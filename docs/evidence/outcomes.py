@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from derivlang.evaluation.report.cells import file_name
+from derivlang.evaluation.report.tables import file_name
 
 Outcome = str  # TASK.METRIC[.REGIME][@LAYER]
 SEEDS = "align-mlm-seeds"

@@ -41,7 +41,7 @@ from derivlang.align.lexical import Floats
 from derivlang.align.links import Links, keys_of
 from derivlang.align.similarity import METHODS as LINKERS
 from derivlang.align.similarity import cosine
-from derivlang.core.arrays import Int64, lengths_of, owners
+from derivlang.core.arrays import Int64, lengths_of
 from derivlang.core.errors import DataError
 from derivlang.core.threads import one_thread
 from derivlang.evaluation.columns import Column
@@ -124,22 +124,16 @@ def link_counts(source: Floats, derived: Floats, words: ParallelWords) -> dict[s
 
     source, derived: states [W, D], in the order of their language.
     """
-    links: dict[str, list[tuple[Int64, ...]]] = {name: [] for name in METHODS}
+    counts: dict[str, list[tuple[int, ...]]] = {name: [] for name in METHODS}
     for begin, end in pairwise(words.offsets.tolist()):
         similarity = cosine(source[begin:end], derived[begin:end]).astype(np.float64)
+        ours, theirs = words.source[begin:end], words.derived[begin:end]
         for name, method in METHODS.items():
-            links[name].append(tuple(begin + place for place in LINKERS[method](similarity).nonzero()))
-    n, sentence = len(words.source), owners(words.offsets)
-    gold = words.sums(words.source == np.arange(n))  # equal words count as one
-    counts = {}
-    for name, parts in links.items():
-        ours, theirs = (np.concatenate(side) for side in zip(*parts, strict=True))
-        ours, theirs = np.divmod(np.unique(words.source[ours] * n + words.derived[theirs]), n)
-        made, right = (
-            np.bincount(sentence[some], minlength=len(gold)) for some in (ours, ours[ours == theirs])
-        )  # fmt: skip
-        counts[name] = np.stack([right, right, made, gold.astype(np.int64)], axis=1)
-    return counts
+            i, j = LINKERS[method](similarity).nonzero()
+            made = {*zip(ours[i].tolist(), theirs[j].tolist(), strict=True)}  # equal words count as one
+            right = sum(one == other for one, other in made)
+            counts[name].append((right, right, len(made), len(np.unique(ours))))
+    return {name: np.array(some, np.int64).reshape(-1, 4) for name, some in counts.items()}
 
 
 def error_counts(links: Links, gold: Links) -> Int64:

@@ -24,7 +24,6 @@ import pandas as pd
 from derivlang.core.errors import DataError
 from derivlang.core.threads import one_thread
 from derivlang.evaluation.formulas import Float64
-from derivlang.evaluation.report.cells import MEAN
 from derivlang.evaluation.report.factors import (
     CONTROL,
     INTERACTION,
@@ -41,13 +40,14 @@ from derivlang.evaluation.statistics import estimate, holm, influences
 from derivlang.evaluation.table import FACTOR
 
 PRIMARY, EXPLORATORY = "primary", "exploratory"
-DIFFERENCE = "difference"  # besides MEAN and INTERACTION
+MEAN, DIFFERENCE = "mean", "difference"  # besides INTERACTION
 _LEAST_RANGE = 5  # points between the floor and SUP: a share of fewer says nothing
 OTHER_SETS = "other test sets"
 _NO_SEED: dict[str, Any] = {
     "n": 0, "value": float("nan"), "low": None, "high": None, "p": None, "why": "no seed in common", "units": None,
 }  # fmt: skip
 Terms: TypeAlias = Sequence[tuple[float, Condition]]
+Sums: TypeAlias = Mapping[Condition, Terms]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +72,7 @@ class Contrast:
     factor: str = ""
     contrast: str = ""
     levels: Levels = field(default_factory=dict)
-    sums: Mapping[Condition, Terms] = field(default_factory=dict)
+    sums: Sums = field(default_factory=dict)
 
 
 RunValues: TypeAlias = Mapping[Condition, Mapping[int, RunValue]]  # condition -> pre-training seed -> value
@@ -181,20 +181,21 @@ def _shares(
 def _run_values(section: Section, rows: pd.DataFrame) -> RunValues:
     """Return the outcome of each run, by condition and seed. rows: of one outcome in one regime."""
     is_counted = rows["counts"].notna() & (rows["formula"] != "") & (rows["set_hash"] != "")
-    columns = rows[["value", "task", "metric", "counts", "formula", "set_hash", "unit"]].assign(is_counted=is_counted)
+    # A few columns: the rows of all of them take five times as long.
+    columns = rows[["run", "value", "task", "metric", "counts", "formula", "set_hash", "unit"]]
     by_condition: dict[Condition, dict[int, RunValue]] = {}
     units: dict[tuple[str, str], int] = {}  # (formula, set) -> their number
-    for run, some in columns.groupby(rows["run"], sort=False):
+    for run, some in columns.assign(is_counted=is_counted).groupby("run", sort=False):
         condition, seed = section.runs[str(run)]
-        terms: list[tuple[float, RunValue]] = []
-        for row in some.itertuples():
-            influence = _influence(row, str(run), units) if row.is_counted else None
-            terms.append((1 / len(some), RunValue(row.value, influence, (row.set_hash, row.unit))))
-        by_condition.setdefault(condition, {})[seed] = _sum(terms)
+        values = [
+            RunValue(row.value, _influence(row, units) if row.is_counted else None, (row.set_hash, row.unit))
+            for row in some.itertuples()
+        ]
+        by_condition.setdefault(condition, {})[seed] = _sum([(1 / len(values), one) for one in values])
     return by_condition
 
 
-def _influence(row: Any, run: str, units: dict[tuple[str, str], int]) -> Float64:
+def _influence(row: Any, units: dict[tuple[str, str], int]) -> Float64:
     """Return the influence of each unit. Raise DataError if the counts do not fit the formula or another row's set."""
     try:
         influence: Float64 = influences(row.formula, [counts_of(row.formula, row.counts)])[0]
@@ -204,7 +205,7 @@ def _influence(row: Any, run: str, units: dict[tuple[str, str], int]) -> Float64
         pass
     raise DataError(
         f"the counts of {row.task} {row.metric} do not fit {row.formula}, or are not all of one set",
-        where=run, fix="evaluate the run again", id="other-sentences",
+        where=str(row.run), fix="evaluate the run again", id="other-sentences",
     )  # fmt: skip
 
 
@@ -227,38 +228,39 @@ def _one_set(values: Sequence[RunValue]) -> tuple[bool, bool]:
 
 
 def _planned(section: Section) -> Iterator[Contrast]:
-    """Yield all comparisons of a section, whatever the outcome."""
-    for condition in section.planned:
-        yield Contrast(MEAN, sums={condition: [(1.0, condition)]})
+    """Yield all comparisons of a section, whatever the outcome. An interaction is a difference of differences."""
+    means: Sums = {condition: [(1.0, condition)] for condition in section.planned}
+    for condition, terms in means.items():
+        yield Contrast(MEAN, sums={condition: terms})
+    differences = {factor: _minus(section, means, factor) for factor in section.baseline}
     for factor, base in section.baseline.items():
         for level in filter(None, section.levels[factor]):  # the lack of a factor is not a level
-            sums = {
-                condition: [(1.0, condition), (-1.0, partner)]
-                for condition in _with_level(section, factor, level)
-                if (partner := section.partner(condition, factor)) is not None
-            }
-            yield Contrast(DIFFERENCE, factor, f"{level} − {base}", {factor: level}, sums)
-    for (first, base), (second, base_of_second) in combinations(section.baseline.items(), 2):
+            yield _contrast(section, DIFFERENCE, f"{level} − {base}", {factor: level}, differences[factor])
+    for (first, base), (second, other_base) in combinations(section.baseline.items(), 2):
+        crossed = {
+            condition: terms
+            for condition, terms in _minus(section, differences[first], second).items()
+            # All four sides are conditions of their own, whichever factor comes first.
+            if len({side for _, side in terms}) == 4 and section.partner(terms[1][1], second) == terms[3][1]
+        }
         for one, other in product(section.levels[first], section.levels[second]):
-            contrast = f"({one} − {base}) × ({other} − {base_of_second})"
-            crossed = dict(_crossed(section, first, one, second, other))
-            yield Contrast(INTERACTION, f"{first} × {second}", contrast, {first: one, second: other}, crossed)
+            contrast = f"({one} − {base}) × ({other} − {other_base})"
+            yield _contrast(section, INTERACTION, contrast, {first: one, second: other}, crossed)
 
 
-def _with_level(section: Section, factor: str, level: str) -> list[Condition]:
-    at = section.factors.index(factor)
-    return [condition for condition in section.planned if condition[at] == level]
+def _minus(section: Section, sums: Sums, factor: str) -> Sums:
+    """Return the sum of each condition minus its partner's, where there is one."""
+    return {
+        condition: [*terms, *((-weight, side) for weight, side in sums[partner])]
+        for condition, terms in sums.items()
+        if (partner := section.partner(condition, factor)) is not None and partner in sums
+    }
 
 
-def _crossed(section: Section, first: str, one: str, second: str, other: str) -> Iterator[tuple[Condition, Terms]]:
-    """Yield (condition, its interaction with the baselines) where all four sides are conditions of their own."""
-    at = section.factors.index(second)
-    for condition in _with_level(section, first, one):
-        sides = [section.partner(condition, name) for name in (first, second)]
-        if condition[at] == other and sides[0] is not None and sides[1] is not None:
-            corner, same = section.partner(sides[0], second), section.partner(sides[1], first)
-            if corner is not None and corner == same and len({condition, *sides, corner}) == 4:
-                yield condition, [(1.0, condition), (-1.0, sides[0]), (-1.0, sides[1]), (1.0, corner)]
+def _contrast(section: Section, kind: str, contrast: str, levels: Levels, sums: Sums) -> Contrast:
+    """Return a comparison in the conditions that have these levels."""
+    there = {one: terms for one, terms in sums.items() if levels.items() <= section.levels_of(one).items()}
+    return Contrast(kind, " × ".join(levels), contrast, levels, there)
 
 
 def _rows(section: Section, values: RunValues, planned: Contrast) -> Iterator[dict[str, Any]]:

@@ -28,10 +28,9 @@ import pandas as pd
 from derivlang.core.dependencies import module_of
 from derivlang.core.keys import Draws
 from derivlang.core.threads import one_thread
-from derivlang.evaluation.report.cells import EMPTY, Table, p_value
 from derivlang.evaluation.report.factors import Section
 from derivlang.evaluation.report.frame import REGIMES
-from derivlang.evaluation.report.tables import ReportedScore
+from derivlang.evaluation.report.tables import EMPTY, ReportedScore, Table, p_value
 
 PERMUTATIONS = 10_000
 _EXACT = 50_000  # permutations at most

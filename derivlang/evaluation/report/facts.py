@@ -13,11 +13,10 @@ import pandas as pd
 from derivlang.core.errors import DerivlangError
 from derivlang.core.messages import counted, first_names
 from derivlang.evaluation.columns import PERCENT, Column
-from derivlang.evaluation.report.cells import EMPTY, Table, grid, interval, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole, leading
 from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Condition, Section, told_of
 from derivlang.evaluation.report.frame import CHANCE, DELTA, RANGE, SUP, ZS
-from derivlang.evaluation.report.tables import ReportedScore
+from derivlang.evaluation.report.tables import EMPTY, ReportedScore, Table, grid, interval, number, p_value, signed
 from derivlang.evaluation.table import SETTING
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.pipeline import Pipeline

@@ -13,7 +13,7 @@ import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -21,11 +21,11 @@ import pandas as pd
 from derivlang.core.dependencies import module_of
 from derivlang.evaluation.columns import PERCENT, Column
 from derivlang.evaluation.formulas import SCALE
-from derivlang.evaluation.report.cells import file_name, listed, number
+from derivlang.evaluation.report.compare import MEAN
 from derivlang.evaluation.report.correlation import interval_of
 from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, is_number, told_of
 from derivlang.evaluation.report.frame import CHANCE, DELTA
-from derivlang.evaluation.report.tables import ReportedScore, regime_title
+from derivlang.evaluation.report.tables import ReportedScore, file_name, listed, number, regime_title
 from derivlang.evaluation.scores import counts_of
 
 INK = "#010203"  # of text and axes, used for nothing else
@@ -37,6 +37,11 @@ STYLE: Any = {
     "figure.constrained_layout.use": True, "text.parse_math": False, "pdf.fonttype": 42, "axes.grid": True,
     "axes.grid.axis": "y", "grid.color": INK, "grid.alpha": 0.15, "grid.linewidth": 0.6,
 }  # fmt: skip
+_FORMATS: dict[str, Any] = {
+    "svg": {"transparent": True, "metadata": {"Date": None, "Creator": None}},
+    "png": {"dpi": 200, "facecolor": "white", "metadata": {"Software": None}},
+    "pdf": {"metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
+}
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c6d31", "#9467bd")
 _NAMES = ("blue", "orange", "green", "red", "pink", "light blue", "brown", "purple")
 _MARKERS = "o^sDvPX*"
@@ -52,6 +57,7 @@ _WIDE = 36  # letters of tick labels that fit without turning them
 class Figure:
     """A figure. name: of its files. caption: its text alternative, too. files: their content, by suffix."""
 
+    folder: ClassVar[str] = "figures"
     name: str
     caption: str
     files: dict[str, bytes]
@@ -60,16 +66,11 @@ class Figure:
 @contextmanager
 def canvas(size: tuple[float, float] = (4.6, 3.5)) -> Iterator[Any]:
     """Yield a figure of a size in inches, without a display and without pyplot's global state."""
-    mpl = module_of("matplotlib", "a figure")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
+    module_of("matplotlib", "a figure")
+    from matplotlib import figure, style
 
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(STYLE)
-        figure = Canvas(figsize=size)
-        FigureCanvasAgg(figure)
-        yield figure
+    with style.context(STYLE, after_reset=True):
+        yield figure.Figure(figsize=size)
 
 
 def legend(figure: Any, axes: Any) -> None:
@@ -85,15 +86,10 @@ def finished(figure: Any, name: str, caption: str) -> Figure:
     """Return the figure in three formats, laid out once."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    options: dict[str, dict[str, Any]] = {
-        "svg": {"transparent": True, "metadata": {"Date": None, "Creator": None}},
-        "png": {"dpi": 200, "facecolor": "white", "metadata": {"Software": None}},
-        "pdf": {"metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
-    }
-    streams = {kind: io.BytesIO() for kind in options}
-    for kind, stream in streams.items():
-        figure.savefig(stream, format=kind, **options[kind])
-    files = {kind: stream.getvalue() for kind, stream in streams.items()}
+    files = {}
+    for kind, options in _FORMATS.items():
+        figure.savefig(stream := io.BytesIO(), format=kind, **options)
+        files[kind] = stream.getvalue()
     files["svg"] = files["svg"].replace(INK.encode(), GREY.encode())
     return Figure(name, _printable(caption), files)
 
@@ -123,8 +119,9 @@ def score_figures(score: ReportedScore) -> Iterator[Figure]:
     if score.column.over == "points":
         yield from _points(score)
         return
+    layers = score.rows[(score.rows["kind"] == MEAN) & score.rows["step"].isna()]
     for regime in score.regimes[1:] or score.regimes:
-        for over, rows in (("", score.means), ("layer", score.layers), ("step", score.steps)):
+        for over, rows in (("", score.means), ("layer", layers), ("step", score.steps())):
             shown = [regime] if regime == DELTA else [regime, CHANCE]
             yield from _figures(score, rows[rows["regime"].isin(shown)], over, regime)
 

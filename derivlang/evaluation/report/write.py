@@ -1,4 +1,4 @@
-r"""Write a report's folder from a table of scores.
+"""Write a report's folder from a table of scores.
 
 DIR/index.html                 the whole report as one self-contained page
 DIR/tables/*.csv, *.tex        the numbers of each table; the tables of scores for a paper
@@ -6,9 +6,7 @@ DIR/figures/*.png, *.svg, *.pdf
 DIR/scores.parquet, .tsv       the table itself: with counts and metadata, and for people
 DIR/report.json                what the report is of, and its files
 
-The page is of the template page.html. All text is escaped, as names come from files. LaTeX tables are for
-`\usepackage{booktabs,graphicx}`: one that is wider than the text is made smaller. What is smaller in a cell stands in
-brackets behind its value.
+The page is of the template page.html. All text is escaped, as names come from files.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ from derivlang.core.dependencies import module_of
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import counted
 from derivlang.core.version import __version__
-from derivlang.evaluation.report.cells import Table, file_name, listed
 from derivlang.evaluation.report.compare import DIFFERENCE, compared
 from derivlang.evaluation.report.correlation import correlation_table, correlations_of
 from derivlang.evaluation.report.factors import INTERACTION, Section, sections_of
@@ -36,9 +33,12 @@ from derivlang.evaluation.report.facts import results_of, run_list, settings_of,
 from derivlang.evaluation.report.figures import Figure, correlation_figure, score_figures
 from derivlang.evaluation.report.frame import with_names
 from derivlang.evaluation.report.tables import (
+    Table,
     contrast_table,
     curve_table,
     every_score,
+    file_name,
+    listed,
     score_table,
     scores_of,
     signatures,
@@ -50,14 +50,17 @@ from derivlang.store.record import read_record, record_text
 
 PAGE, DATA, SCORES = "index.html", "report.json", ("scores.parquet", "scores.tsv")
 FORMAT = 2
-TITLE = "What the models transfer"
-TERMS = (
-    "A derived language is made from a natural one, the source, by rules that change its words or their order, so "
-    "every label and word link is known. A model is pre-trained on both languages, and then fine-tuned for a task.",
-    "SUP (supervised): fine-tuned on labels of the derived language and tested on it, the upper bound. ZS (zero-shot): "
-    "fine-tuned on labels of the source language, tested on the derived one. Δ = SUP − ZS: what does not transfer. CS "
-    "(code-switched): fine-tuned on pairs that have one side in each language.",
-)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a report: results in sentences, tables and figures; then settings and tables that are folded."""
+
+    title: str
+    results: Sequence[str]
+    blocks: Sequence[Table | Figure]
+    settings: Sequence[str]
+    folded: Sequence[Table | Figure]
 
 
 def report(
@@ -73,31 +76,37 @@ def report(
     sections = sections_of(with_names(scores), baseline, primary) if len(scores) else []
     evaluated = {f"{section.name}/{run}" for section in sections for run in section.runs}
     runs = evaluated | set(scores.attrs.get("states") or {})
-    told = [*TERMS, _told(len(_runs(runs, scores)), sorted(runs - evaluated))]
-    contents: dict[str, str | bytes] = {}
+    n = {name: len(_runs(some, scores)) for name, some in (("runs", runs), ("evaluated", evaluated))}
+    files: list[str] = []
 
     def write(folder: Path) -> None:
         with stage("drawing", None):
             parts = [part_of(one, f"{file_name(one.name or 'runs')}-" if len(sections) > 1 else "") for one in sections]
-        contents[PAGE] = page(TITLE, told, parts)
+        contents = {PAGE: page(parts, counted(n["runs"], "run"), sorted(runs - evaluated)).encode()}
         for block in (block for part in parts for block in (*part.blocks, *part.folded)):
-            if isinstance(block, Figure):
-                contents.update({f"figures/{block.name}.{kind}": content for kind, content in block.files.items()})
-            else:
-                contents[f"tables/{block.name}.csv"] = block.csv
-                contents.update({f"tables/{block.name}.tex": latex(block)} if block.signature else {})
-        for name, content in contents.items():
-            path = folder / name
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(content.encode() if isinstance(content, str) else content)
+            contents |= {f"{block.folder}/{block.name}.{kind}": content for kind, content in block.files.items()}
+        files.extend(sorted([*contents, *SCORES, DATA]))
+        studies = [
+            {
+                "study": one.name,
+                "runs": list(one.runs),
+                "factors": {name: list(one.levels[name]) for name in one.factors},
+                "baseline": dict(one.baseline),
+                "primary": one.primary and ".".join(filter(None, one.primary)),
+                "test": one.test,
+                "constant": dict(one.constant),
+            }
+            for one in sections
+        ]
+        record = {"format": FORMAT, "derivlang": __version__, "studies": studies, "files": files}
+        for name, content in {**contents, DATA: record_text(record).encode()}.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(content)
         for name in SCORES:
             write_scores(scores, folder / name)
-        (folder / DATA).write_text(record_text(_record(sections, [*contents, *SCORES, DATA])), "utf-8", newline="\n")
 
     replace_folder(out, write, files_of_report(out), record=DATA, what="report")
-    figures = sum(name.endswith(".svg") for name in contents)
-    n = {name: len(_runs(some, scores)) for name, some in (("runs", runs), ("evaluated", evaluated))}
-    return {"out": str(out), **n, "figures": figures}
+    return {"out": str(out), **n, "figures": sum(name.endswith(".svg") for name in files)}
 
 
 def part_of(section: Section, prefix: str = "") -> Part:
@@ -134,32 +143,6 @@ def _runs(names: Collection[str], scores: pd.DataFrame) -> set[str]:
     return {next((name.removesuffix(one) for one in targets if name.endswith(one)), name) for name in names}
 
 
-def _told(runs: int, missing: Sequence[str]) -> str:
-    without = f", {len(missing)} without a result ({listed(missing)})" if missing else ""
-    return (
-        f"{counted(runs, 'run')}{without}; written by derivlang {__version__}. A cell has the mean over n pre-training "
-        "seeds, in each of which fine-tuning seeds are averaged; in small type its interval over seeds and test "
-        "documents, if there are three seeds or more, or the values of two."
-    )
-
-
-def _record(sections: Sequence[Section], files: Sequence[str]) -> dict[str, Any]:
-    """Return what report.json holds."""
-    studies = [
-        {
-            "study": one.name,
-            "runs": list(one.runs),
-            "factors": {name: list(one.levels[name]) for name in one.factors},
-            "baseline": dict(one.baseline),
-            "primary": one.primary and ".".join(filter(None, one.primary)),
-            "test": one.test,
-            "constant": dict(one.constant),
-        }
-        for one in sections
-    ]
-    return {"format": FORMAT, "derivlang": __version__, "studies": studies, "files": sorted(files)}
-
-
 def files_of_report(out: Path) -> list[str]:
     """Return the files of an earlier report, which its record lists; an empty list if it is not a report."""
     try:
@@ -170,36 +153,17 @@ def files_of_report(out: Path) -> list[str]:
     return [str(name) for name in files] if isinstance(files, list) else []
 
 
-_TEX = {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "–": "--",
-    "×": r"$\times$", "Δ": r"$\Delta$", "ρ": r"$\rho$", "<": "$<$", ">": "$>$", "|": "$|$", "…": r"\dots{}", '"': "''",
-    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-}  # fmt: skip
-_MARKS = re.compile("|".join(map(re.escape, _TEX)))
+def page(parts: Sequence[Part], runs: str, missing: Sequence[str]) -> str:
+    """Return the whole page. runs: their number, for people. missing: those without a result.
 
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A part of a report: results in sentences, tables and figures; then settings and tables that are folded."""
-
-    title: str
-    results: Sequence[str]
-    blocks: Sequence[Table | Figure]
-    settings: Sequence[str]
-    folded: Sequence[Table | Figure]
-
-
-def page(title: str, told: Sequence[str], parts: Sequence[Part]) -> str:
-    """Return the whole page. Raise UsageError without jinja2."""
+    Raise UsageError without jinja2.
+    """
     jinja2 = module_of("jinja2", "a report")
     options = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     template = (resources.files(__package__ or "") / "page.html").read_text("utf-8")
     made = jinja2.Environment(**options).from_string(template)
-    return str(
-        made.render(
-            title=title, told=told, parts=parts, html=html_table, base64=lambda content: b64encode(content).decode()
-        )
-    ).lstrip()
+    functions = {"html": html_table, "listed": listed, "base64": lambda content: b64encode(content).decode()}
+    return str(made.render(parts=parts, runs=runs, missing=missing, version=__version__, **functions)).lstrip()
 
 
 def html_table(shown: pd.DataFrame) -> str:
@@ -208,27 +172,3 @@ def html_table(shown: pd.DataFrame) -> str:
     # A label may be broken after a comma or a colon.
     styler = styler.format_index(lambda label: re.sub("([,:])", r"\1<wbr>", escape(str(label))), axis=0)
     return str(styler.format_index(escape="html", axis=1).to_html(exclude_styles=True))
-
-
-def latex(one: Table) -> str:
-    """Return a table with its note and its signature as LaTeX."""
-    shown = one.shown.map(lambda cell: tex(_in_brackets(cell))).rename(columns=tex, index=tex)
-    text = shown.rename_axis(index=list(map(tex, shown.index.names))).reset_index(allow_duplicates=True).to_latex(
-        index=False, escape=False, caption=f"{tex(one.title)}. {tex(one.note)}", label=f"tab:{one.name}",
-        column_format="l" * shown.index.nlevels + "r" * shown.shape[1], position="ht",
-    )  # fmt: skip
-    # \width is the width of the table itself
-    fits = "\\centering\n\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{\\begin{tabular}"
-    text = text.replace(r"\begin{tabular}", fits).replace(r"\end{tabular}", r"\end{tabular}}")
-    signature = tex(one.signature).replace("$|$", r"$|$\allowbreak ")
-    return str(text.replace(r"\end{table}", f"\\par\\footnotesize\\texttt{{{signature}}}\n\\end{{table}}"))
-
-
-def tex(plain: object) -> str:
-    """Return text without LaTeX markup."""
-    return _MARKS.sub(lambda match: _TEX[match[0]], str(plain))
-
-
-def _in_brackets(cell: str) -> str:
-    value, _, note = cell.partition("\n")
-    return f"{value} ({note})" if note else value

@@ -26,12 +26,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int32, Int64, offsets_of, owners
-from derivlang.core.arrow import to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.keys import sequence_keys
@@ -68,12 +65,12 @@ class MinimalPairs(UntunedTask):
                 _check_in_turn(corpus, part)
                 continue
             for rows in tables(corpus, part):
-                good, bad = (rows.table[name] for name in self.texts)
-                for name, text in zip(self.texts, (good, bad), strict=True):
-                    empty = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(text), ""), True)
-                    _refuse(empty, rows.where, f"{name} has no text")
-                same = pc.equal(pc.utf8_trim_whitespace(good), pc.utf8_trim_whitespace(bad))
-                _refuse(same, rows.where, f"{' and '.join(self.texts)} are the same")
+                for row, texts in enumerate(zip(*(rows.table[name].to_pylist() for name in self.texts), strict=True)):
+                    good, bad = ((text or "").strip() for text in texts)
+                    if not (good and bad):
+                        raise _wrong(f"{self.texts[bool(good)]} has no text", rows.where(row))
+                    if good == bad:
+                        raise _wrong(f"{' and '.join(self.texts)} are the same", rows.where(row))
 
     def score(
         self, model: Encoder, languages: Languages, source: Source, longest: int
@@ -145,16 +142,12 @@ class _Pairs:
 
 def _names(batch: Batch) -> dict[str, list[Any]]:
     """Return the value of each column of groups for each sentence, in CoNLL-U of its comments."""
-    columns: dict[str, list[Any]] = {}
     comments = batch.layers.get("comments")
     if len(batch.sides) == 1 and isinstance(comments, Values):
         told = [_told(lines) for lines in comments.values.to_pylist()]
         return {column: [one.get(column) for one in told] for column in _BY}
-    for column in _BY:
-        layer = batch.layers.get(column)
-        if isinstance(layer, Values):
-            columns[column] = [value for value in layer.values.to_pylist() for _ in range(2)]
-    return columns
+    layers = {column: layer for column in _BY if isinstance(layer := batch.layers.get(column), Values)}
+    return {column: [one for one in layer.values.to_pylist() for _ in range(2)] for column, layer in layers.items()}
 
 
 def _told(comments: Sequence[str] | None) -> dict[str, str]:
@@ -165,18 +158,18 @@ def _told(comments: Sequence[str] | None) -> dict[str, str]:
 
 def _check_in_turn(corpus: Corpus, part: CorpusFile) -> None:
     """Raise DataError unless the sentences of a file of CoNLL-U are acceptable and not acceptable in turn."""
-    wanted, good, place = "yes", None, str(part.path)
+    good, place = None, str(part.path)  # good: the words of a sentence whose pair is not complete
     for rows in tables(corpus, part):
         sentences = zip(rows.table["comments"].to_pylist(), rows.table["tokens"].to_pylist(), strict=True)
         for row, (comments, words) in enumerate(sentences):
-            place = rows.where(row)
+            place, wanted = rows.where(row), "yes" if good is None else "no"
             if (found := _told(comments).get("acceptable")) != wanted:
                 what = f"`# acceptable = {found}`" if found else "no comment `# acceptable`"
                 raise _wrong(f"the sentence has {what}, but `# acceptable = {wanted}` is due", place)
-            if wanted == "no" and words == good:
+            if words == good:
                 raise _wrong("the two sentences of the pair are the same", place)
-            wanted, good = ("no", words) if wanted == "yes" else ("yes", None)
-    if wanted == "no":
+            good = words if good is None else None
+    if good is not None:
         raise _wrong("the last pair has no sentence with `# acceptable = no`", place)
 
 
@@ -203,13 +196,6 @@ def log_likelihoods(model: Encoder, sentences: Sequence[Int32], language: int) -
 def _of(counts: Any, most: int) -> Int64:
     """Return int64[P, 2]: counts, and the largest one."""
     return np.stack([np.asarray(counts, np.int64), np.full(len(counts), most)], axis=1)
-
-
-def _refuse(wrong: pa.ChunkedArray, where: Any, what: str) -> None:
-    """Raise DataError for the first row that is wrong."""
-    rows = np.flatnonzero(to_numpy(wrong.combine_chunks()))
-    if rows.size:
-        raise _wrong(what, where(int(rows[0])))
 
 
 def _wrong(what: str, where: str) -> DataError:
