@@ -129,7 +129,7 @@ class SubwordRows:
         """Return the rows with the text as the model's input."""
         return replace(self, input_ids=self.clean_ids)
 
-    def take(self, first: int, last: int, totals: Totals | None = None) -> SubwordRows:
+    def take(self, first: int, last: int) -> SubwordRows:
         """Return the rows first … last - 1, with positions counted from the first of them.
 
         3 rows of 4 sub-words, targets [1, 5, 9]: rows 1 … 2 have the targets [1, 5]
@@ -143,7 +143,12 @@ class SubwordRows:
             some = slice(*np.searchsorted(self.targets, (begin, end)))
             arrays["targets"] = self.targets[some] - begin
             arrays["labels"], arrays["label_language"] = self.labels[some], self.label_language[some]
-        return SubwordRows(**arrays, totals=totals or self.totals)
+        return SubwordRows(**arrays, totals=self.totals)
+
+    def part(self, which: int, parts: int) -> SubwordRows:
+        """Return the rows of the which-th of `parts` micro-batches."""
+        n = len(self.lengths)
+        return self.take(n * which // parts, n * (which + 1) // parts)
 
     @classmethod
     def joined(cls, parts: Sequence[SubwordRows], order: Ints) -> SubwordRows:
