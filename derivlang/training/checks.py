@@ -113,7 +113,7 @@ def check_texts(settings: TrainingSettings, objective: Objective, pairs: Sequenc
     pairs: the files of --pairs.
     """
     paired = paired_languages(settings.asked, pairs, named=bool(settings.language))
-    of_files = bool(pairs) and all(one.path is not None for one in paired)
+    of_files = bool(pairs) and all(path is not None for path in paired.values())
     parts, texts = any("/" in one.part for one in settings.asked), by_text(settings.asked)
     together = len(texts) == 1 or (settings.language and any(len(numbers) > 1 for numbers in texts))
     if together and not parts:

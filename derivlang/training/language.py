@@ -185,30 +185,20 @@ def named_pairs(files: Sequence[Path], languages: Sequence[Language], option: st
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class PairedLanguages:
-    """Sentence pairs of two languages of a run, by number. path: of a file; None: of the text that both have."""
+def paired_languages(
+    asked: Sequence[Language], files: Sequence[Path], *, named: bool
+) -> dict[tuple[int, int], Path | None]:
+    """Return where the sentence pairs of two languages, by number, come from: a file, or None for a text of both.
 
-    left: int
-    right: int
-    path: Path | None = None
-
-    @property
-    def sides(self) -> tuple[int, int]:
-        return self.left, self.right
-
-
-def paired_languages(asked: Sequence[Language], files: Sequence[Path], *, named: bool) -> tuple[PairedLanguages, ...]:
-    """Return where sentence pairs come from: of each text its first language with the others, or of files.
-
-    files: of --pairs. named: whether each has its languages, en-fr=FILE. Raise UsageError for others.
+    Of each text, its first language is paired with the others. files: of --pairs. named: whether each has its
+    languages, en-fr=FILE. Raise UsageError for others.
     """
     if files and not named:
-        return (PairedLanguages(0, 1, only_file(files, "--pairs")),)
-    found = {
-        (numbers[0], other): PairedLanguages(numbers[0], other) for numbers in by_text(asked) for other in numbers[1:]
+        return {(0, 1): only_file(files, "--pairs")}
+    found: dict[tuple[int, int], Path | None] = {
+        (numbers[0], other): None for numbers in by_text(asked) for other in numbers[1:]
     }
     for (left, right), path in named_pairs(files, asked, "--pairs").items():
         found.pop((right, left), None)
-        found[left, right] = PairedLanguages(left, right, path)
-    return tuple(found.values())
+        found[left, right] = path
+    return found

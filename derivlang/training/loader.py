@@ -101,7 +101,8 @@ class Loader:
             steps = range(begin, min(begin + at_once, last))
             made = [(one.stream, *self._masked(one, steps)) for one in self.streams]
             for at, step in enumerate(steps):
-                yield self._step(step, [(stream, views, *offsets[at : at + 2]) for stream, views, offsets in made])
+                here = [(stream, views, offsets[at], offsets[at + 1]) for stream, views, offsets in made]
+                yield self._step(step, here)
 
     def on_device(self, first: int, last: int, device: torch.device) -> Iterator[list[Step]]:
         """Yield `steps` on a device. A thread makes and sends them while an accelerator works."""

@@ -25,7 +25,7 @@ from derivlang.store import made_of
 from derivlang.training.data import Data
 from derivlang.training.data_folder import LANGUAGES, DataFolder, Origin, identity_of, languages_of
 from derivlang.training.encode import encode, heldout_overlap
-from derivlang.training.language import OPTION, PairedLanguages, by_text, only_file, paired_languages
+from derivlang.training.language import OPTION, by_text, only_file, paired_languages
 from derivlang.training.languages import (
     SOURCE,
     TOKENIZER,
@@ -48,10 +48,11 @@ class Prepared:
 
     settings: of the run. folder: of the data, shared by runs. files: what a run keeps to use its model, by name:
     folders of tokenizers, a fitted lexicon, a dictionary. encoded: the texts for each row length, the source's first;
-    none of a run that reads only pairs. pairs: where sentence pairs come from. dictionary: without a twin it is one of
-    words, None if none was given. given: the name of the file of a dictionary that was given, "" if it was made.
-    origin: the files of the source; None without one. used: the names of the folders of data that the run uses.
-    overlap: held-out sentences of the source that other texts have. others: the files of these texts.
+    none of a run that reads only pairs. pairs: where sentence pairs come from, as of `paired_languages`. dictionary:
+    without a twin it is one of words, None if none was given. given: the name of the file of a dictionary that was
+    given, "" if it was made. origin: the files of the source; None without one. used: the names of the folders of data
+    that the run uses. overlap: held-out sentences of the source that other texts have. others: the files of these
+    texts.
     """
 
     settings: TrainingSettings
@@ -59,7 +60,7 @@ class Prepared:
     languages: Languages
     files: Mapping[str, Path]
     encoded: Mapping[int, tuple[Data, ...]]
-    pairs: tuple[PairedLanguages, ...]
+    pairs: Mapping[tuple[int, int], Path | None]
     dictionary: Translations | None
     given: str = ""
     origin: Origin | None = None
@@ -92,9 +93,9 @@ class Prepared:
         return list(zip(self.encoded.get(length, ()), by_text(self.settings.asked), strict=False))
 
     @property
-    def pair_files(self) -> list[Path]:
-        """The files of sentence pairs."""
-        return [one.path for one in self.pairs if one.path is not None]
+    def pair_files(self) -> dict[tuple[int, int], Path]:
+        """The files of sentence pairs, by the numbers of both languages."""
+        return {sides: path for sides, path in self.pairs.items() if path is not None}
 
     def fingerprints(self, first: int, last: int | None = None) -> str | None:
         """Return the fingerprints of some texts; None if there are none."""

@@ -163,9 +163,6 @@ class FilePairs(PairSource):
             np.zeros(len(at), bool),
         )
 
-    def links(self, pairs: Int64) -> Int64:
-        return self.linked.of(pairs, self.sizes)
-
 
 def _cut(encoded: Encoded, starts: Int64, whole: Int64, side: int, room: int) -> Int64:
     """Return int64[P]: the number of sub-words that a side keeps.
