@@ -35,9 +35,10 @@ from derivlang.training.model import build_model
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.registry import objective_names, read_objective
+from derivlang.training.plan import RunPlan
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.record import RunInputs, record_of
-from derivlang.training.settings import RECORDED, TrainingSettings
+from derivlang.training.settings import RECORDED, RunPaths, TrainingSettings
 from derivlang.training.trainer import optimizer_of
 from tests.commands import Copy, command_line, cut_off, environment, forked, run, written
 from tests.tiny_runs import seal
@@ -1125,7 +1126,8 @@ def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
     wanted, model_config = settings(), ModelConfig.read(model_file())
 
     def fingerprint(wanted: TrainingSettings, model_config: ModelConfig, found: Prepared, **more: Any) -> str:
-        return RunInputs(wanted, model_config, found, loader("tlm"), **more).fingerprint
+        plan = RunPlan(wanted, model_config, None, RunPaths(run=tmp_path))
+        return RunInputs(plan, found, loader("tlm"), **more).fingerprint
 
     prints = {fingerprint(wanted, model_config, pair())}
     other: dict[str, Any] = {

@@ -86,7 +86,7 @@ def plan_of(
     recorded = (before or {}).get("settings", {}).get("language_ids")
     if options.get("language_ids") is None and isinstance(recorded, bool):
         settings = replace(settings, language_ids=recorded)
-    paths = RunPaths(run=out, parser=options.get("parser"), parses=options.get("parses"), **given(RunPaths, options))
+    paths = RunPaths(run=out, **given(RunPaths, options))
     _check_size(options["vocab_size"], with_tokenizer(paths, settings, before).tokenizer)
     plan = RunPlan(settings, model_config, request, paths, session, resume, force, before)
     # The cells of a study, which give factors, share settings: nothing is said of these.
@@ -125,15 +125,29 @@ def settings_of(
     settings, model_config = _settings(source, {**options, "precision": precision})
     use_threads(session.threads, model_config.width)
     if session.tracker:
-        from derivlang.training.trainer import check_trackers  # imported late: it loads torch
-
-        check_trackers(tuple(session.tracker))
+        _check_trackers(tuple(session.tracker))
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return (
         settings,
         model_config,
         replace(session, compile=can_compile() if session.compile is None else session.compile),
     )
+
+
+def _check_trackers(asked: tuple[str, ...]) -> None:
+    """Raise UsageError for a tracker that `accelerate` does not know, or whose package is not installed.
+
+    asked: NAME=PROJECT each.
+    """
+    from accelerate.tracking import LOGGER_TYPE_TO_CLASS, get_available_trackers
+
+    for name in (one.partition("=")[0] for one in asked):
+        if name not in LOGGER_TYPE_TO_CLASS:
+            raise unknown("experiment tracker", name, LOGGER_TYPE_TO_CLASS, where="--tracker", id="unknown-tracker")
+        if name not in map(str, get_available_trackers()):
+            raise UsageError(
+                f"{name} is not installed", where="--tracker", fix=f"pip install {name}", id="missing-package"
+            )
 
 
 def with_languages(source: str | None, options: dict[str, Any]) -> str | None:

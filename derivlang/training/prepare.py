@@ -127,7 +127,7 @@ def prepare_data(
     if settings.language:
         dictionary = _dictionaries(folder, languages, files, given)
     elif languages.are_mapped:
-        file = only or _dictionary(folder, files[TOKENIZER])
+        file = only or _dictionary(folder, languages.readers[-1].pipeline, files[TOKENIZER])
         dictionary = read_entries(file, languages, warn)
         files |= {DICTIONARY: file, f"{DICTIONARY}.recipe.json": Path(f"{file}.recipe.json")}
     elif only is not None:
@@ -146,7 +146,7 @@ def prepare_data(
     name = ", ".join(files_given or [path.name for path in paths.dictionary])
     pairs = paired_languages(settings.asked, paths.pairs, named=bool(settings.language))
     return Prepared(
-        settings, folder.path, languages, files, encoded, pairs, dictionary, name, folder.origin, folder.used, overlap,
+        settings, paths.home, languages, files, encoded, pairs, dictionary, name, folder.origin, folder.used, overlap,
         tuple(one.origin for one in folders[1:]),
     )  # fmt: skip
 
@@ -183,25 +183,25 @@ def prepare_pairs(settings: TrainingSettings, paths: RunPaths) -> Prepared:
 def _check_unknown(folder: DataFolder, languages: Languages, texts: Sequence[Data]) -> None:
     """Warn of a language with many unknown sub-words; with --language, raise DataError if they are very many."""
     asked, several = folder.settings.asked, bool(folder.settings.language)
-    for place, number in [(place, number) for place, numbers in enumerate(by_text(asked)) for number in numbers]:
-        reader, text = languages.readers[number], texts[place]
-        share, mapped = text.recipe["unknown_percent"][text.column[number]], reader.lexicon is None
-        where = f"the tokenizer of {reader.tokenizer.folder}"
-        side, hint = ("the derived language", SCRIPT_HINT) if not mapped else (text.recipe["source"], "")
-        if several:
-            side, hint = asked[number].name, ""
-        elif number == SOURCE or (not place and mapped):
-            continue
-        if several and share > _UNREADABLE:
-            raise DataError(
-                f"{share:.1f} % of the sub-words of {side} are unknown to {where}",
-                where=f"{OPTION} {side}",
-                fix="give it a tokenizer of its text (tokenizer:DIR), or --tokenizer of all texts: "
-                "derivlang tokenizer train SOURCE --text OTHER",
-                id="unknown-subwords",
-            )
-        if told := unknown_warning(share, side, where, hint):
-            warn(told)
+    for text, numbers in zip(texts, by_text(asked), strict=True):
+        for number in numbers:
+            reader, share = languages.readers[number], text.recipe["unknown_percent"][text.column[number]]
+            mapped, where = reader.lexicon is None, f"the tokenizer of {reader.tokenizer.folder}"
+            side, hint = (text.recipe["source"], "") if mapped else ("the derived language", SCRIPT_HINT)
+            if several:
+                side, hint = asked[number].name, ""
+            elif number == SOURCE or (mapped and text is texts[0]):
+                continue
+            if several and share > _UNREADABLE:
+                raise DataError(
+                    f"{share:.1f} % of the sub-words of {side} are unknown to {where}",
+                    where=f"{OPTION} {side}",
+                    fix="give it a tokenizer of its text (tokenizer:DIR), or --tokenizer of all texts: "
+                    "derivlang tokenizer train SOURCE --text OTHER",
+                    id="unknown-subwords",
+                )
+            if told := unknown_warning(share, side, where, hint):
+                warn(told)
 
 
 def _dictionaries(
@@ -214,7 +214,7 @@ def _dictionaries(
     read: dict[int, Translations] = {}
     for number, (language, reader) in enumerate(zip(folder.settings.asked, languages.readers, strict=True)):
         if reader.twin is not None and reader.twin.map.overlap != 100:
-            path = _dictionary(folder.of(language), files[TOKENIZER])
+            path = _dictionary(folder, reader.pipeline, files[TOKENIZER])
             read[number] = read_entries(path, languages, warn, number)
             files[f"{LANGUAGES}/{language.name}/{DICTIONARY}"] = path
     if given:
@@ -222,9 +222,9 @@ def _dictionaries(
     return joined(read) if read else None
 
 
-def _dictionary(folder: DataFolder, tokenizer: Path) -> Path:
-    """Return the dictionary of this coverage, made if it is missing. All objectives share the file."""
-    settings, plain = folder.settings, replace(twin_trans(folder.pipeline), overlap=0)
+def _dictionary(folder: DataFolder, pipeline: Pipeline, tokenizer: Path) -> Path:
+    """Return the dictionary of a language and this coverage, made if it is missing. All objectives share the file."""
+    settings, plain = folder.settings, replace(twin_trans(pipeline), overlap=0)
     # An overlap keeps words, but every vocabulary entry still has a twin.
     options = DictionaryOptions(
         out=Path(DICTIONARY),

@@ -77,17 +77,17 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
             inputs = _data(plan)
             prepared = inputs.prepared
             if before is not None:
-                inputs.check_same_run(before, run)
+                inputs.check_same_run()
                 if main:
                     run_folder.restore(run, prepared.languages.pipeline, prepared.files, before)
                 if before["status"] == "done" and before.get("result"):
                     return {**before["result"], "doses": before.get("doses", {})}
             last = None if before is None else _last_checkpoint(run, inputs.fingerprint)
-            check_division(plan.settings, inputs.streams, ranks.num_processes)
+            check_division(plan.settings, inputs.loader.streams, ranks.num_processes)
 
             # Model
             lm = _model(inputs, last)
-            record = inputs.record(n_parameters(lm), plan.request, before, tuple(plan.session.factor))
+            record = inputs.record(n_parameters(lm))
             if main:
                 sweep(run)
                 if before is None:
@@ -98,12 +98,12 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
                 run_folder.write(run, record)
 
         # Loop
-        steps = inputs.settings.steps or 0
+        steps = inputs.plan.settings.steps or 0
         within = log_within(plan.session, plan.settings.steps or steps, steps)
         try:
             with stage("training", "steps", steps):
                 options: Any = {"fingerprint": inputs.fingerprint, "last": last, "options": within}
-                trained = train(run, inputs.settings, lm, inputs.loader, **options)
+                trained = train(run, inputs.plan.settings, lm, inputs.loader, **options)
         except BaseException:  # also an interrupt: run.json says how far the run has come
             if main:
                 run_folder.write(run, {**record, **_reached(run, inputs), "status": "stopped"})
@@ -153,7 +153,7 @@ def _data(plan: RunPlan) -> RunInputs:
     if begins:
         warn(f"the run ends after {counted(steps, 'step')}, before the shares from step {begins[0]:,} on")
     resolved = replace(settings, vocab_size=prepared.languages.tokenizer.size, steps=steps)
-    return RunInputs(resolved, plan.model_config, prepared, loader, init)
+    return RunInputs(replace(plan, settings=resolved), prepared, loader, init)
 
 
 @only_main_warns()
@@ -194,8 +194,9 @@ def _last_checkpoint(run: Path, fingerprint: str) -> Checkpoint | None:
 
 def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
     """Return the model of a checkpoint, of a run to begin from, or a new one."""
-    settings, model_config, prepared = inputs.settings, inputs.model_config, inputs.prepared
-    longest = max(settings.seq_len, *(one.source.length for one in inputs.streams))
+    settings, model_config, prepared = inputs.plan.settings, inputs.plan.model_config, inputs.prepared
+    streams = inputs.loader.streams
+    longest = max(settings.seq_len, *(one.source.length for one in streams))
     if last is not None:
         lm = last.load_model()
         set_tie(lm, settings.tie)
@@ -209,7 +210,7 @@ def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
         )
     if last is None and settings.embeddings == "copy":
         copy_embeddings(lm, prepared.languages)
-    if any(one.stream.reset for one in inputs.streams):
+    if any(one.stream.reset for one in streams):
         check_reset(lm)
     freeze(lm, settings.freeze)
     return lm
@@ -228,7 +229,7 @@ def _finish(
     run: Path, inputs: RunInputs, record: dict[str, Any], trained: dict[str, Any], *, main: bool
 ) -> dict[str, Any]:
     """Write the model and the record of a finished run, and return its result. trained: what `train` returned."""
-    steps = inputs.settings.steps or 0
+    steps = inputs.plan.settings.steps or 0
     reached = inputs.reached(steps, trained["subwords"], trained["seconds"], trained["counts"])
     result = {
         "out": str(run),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import OPTIONS, Settings, declared, setting
 from derivlang.core.takes import Names, Percent, Takes
+from derivlang.engine.options import ParserNames
 from derivlang.formats.places import OptionalPath, PathLike
 from derivlang.lexical.settings import By, percent
 from derivlang.training.language import UNREAD, Language, read_languages
@@ -359,8 +360,8 @@ class DataPaths(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunPaths(DataPaths):
-    """Where a run reads and writes. run: its folder. parser, parses: as of `make`."""
+class RunPaths(DataPaths, ParserNames):
+    """Where a run reads and writes. run: its folder."""
 
     if TYPE_CHECKING:
         data: OptionalPath = _READ
@@ -368,8 +369,6 @@ class RunPaths(DataPaths):
         dictionary: tuple[Path, ...] = _READ
         pairs: tuple[Path, ...] = _READ
     run: Path
-    parser: str | None = None
-    parses: Path | None = None
 
     @property
     def home(self) -> Path:
