@@ -783,7 +783,7 @@ def test_a_loss_that_is_no_number(at: int, kept: int | None, tmp_path: Path, mon
     assert (found.step if found else None) == kept
     assert not (tmp_path / "run" / "model").exists()
     if found is not None:
-        assert all(bool(torch.isfinite(p).all()) for p in found.load_model().parameters())
+        assert all(bool(torch.isfinite(p).all()) for p in load_model(found.folder / "model").parameters())
 
 
 def test_a_learning_rate_that_is_far_too_high(tmp_path: Path) -> None:
@@ -793,7 +793,9 @@ def test_a_learning_rate_that_is_far_too_high(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"became NaN or infinite(?s:.*)--warmup$"):
             trained(run_, steps=40, learning_rate=rate, save_every=1, log_every=1, warmup=0.0, weight_decay=1.0)
         found = newest(run_, warn=lambda message: None)
-        assert found is None or all(bool(torch.isfinite(p).all()) for p in found.load_model().parameters())
+        assert found is None or all(
+            bool(torch.isfinite(p).all()) for p in load_model(found.folder / "model").parameters()
+        )
 
 
 class FullDisk:

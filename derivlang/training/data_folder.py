@@ -30,7 +30,7 @@ from derivlang.engine.plan import source_files
 from derivlang.formats.progress import stage
 from derivlang.formats.words import has_rules
 from derivlang.lexical import train as tokenizers
-from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
+from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.tokenizer import FORMAT
@@ -51,6 +51,7 @@ from derivlang.training.languages import (
     of_several,
     of_texts,
     of_twin,
+    tokenizer_of,
     twin_trans,
 )
 from derivlang.training.settings import RunPaths, TokenizerFor, TrainingSettings
@@ -186,11 +187,12 @@ def languages_of(folder: DataFolder) -> tuple[Languages, dict[str, Path]]:
 def _pair(folder: DataFolder, language: Language) -> tuple[Languages, dict[str, Path]]:
     """Return the source and another language, and the files of both."""
     asked, tokenizer, pipeline = folder.settings.tokenizer_for, folder.paths.tokenizer, Pipeline.parse(language.t)
+    given = None if tokenizer is None else tokenizer_of(tokenizer)
     if language.tokenizer:
         return _of_texts(folder, language, "each")
-    if tokenizer is not None and is_foreign(tokenizer):
-        return _of_checkpoint(folder, pipeline, tokenizer)
-    if asked is None and tokenizer is not None and OwnTokenizer.load(tokenizer).kind == "both":
+    if isinstance(given, ForeignTokenizer):
+        return _of_checkpoint(folder, pipeline, given)
+    if asked is None and given is not None and given.kind == "both":
         asked = "both"
     if asked is None and is_mapped(pipeline):
         return _of_twin(folder, pipeline)
@@ -262,9 +264,11 @@ def _of_twin(folder: DataFolder, pipeline: Pipeline) -> tuple[Languages, dict[st
     return of_twin(pipeline, source, twin, "remove it"), {TOKENIZER: tokenizer, TWIN: twin}
 
 
-def _of_checkpoint(folder: DataFolder, pipeline: Pipeline, tokenizer: Path) -> tuple[Languages, dict[str, Path]]:
+def _of_checkpoint(
+    folder: DataFolder, pipeline: Pipeline, source: ForeignTokenizer
+) -> tuple[Languages, dict[str, Path]]:
     """Return languages with the tokenizer of a checkpoint, and a lexicon that is fitted once for all runs."""
-    source, (saved, files) = ForeignTokenizer.load(tokenizer), _lexicon(folder, pipeline)
+    saved, files = _lexicon(folder, pipeline)
     own = folder.made("tokenizer", {"of": source.fingerprint}, source.save)
     return of_texts(pipeline, source, pipeline.fit(saved=saved)), {TOKENIZER: own, **files}
 

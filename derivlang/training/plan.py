@@ -19,7 +19,6 @@ from derivlang.core.settings import declared, given
 from derivlang.lexical.settings import warn_of_fractions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.record import digest
 from derivlang.training import run_folder
 from derivlang.training.begun_from import checkpoint_folder, config_of, has_language_ids, with_tokenizer
 from derivlang.training.config import ModelConfig
@@ -55,13 +54,6 @@ class RunPlan:
     @property
     def objective(self) -> Objective:
         return read_objective(self.settings.objective)
-
-    @property
-    def fingerprint(self) -> str:
-        """16 hex digits of what is asked, without the run's folder: equal for the same command."""
-        paths = replace(self.paths, run=Path())
-        duration = self.session.tokens, self.session.epochs, self.session.budget
-        return digest([self.settings, self.request, paths, duration, self.model_config])
 
 
 @only_main_warns()
@@ -191,10 +183,21 @@ def _settings(source: str | None, options: Mapping[str, Any]) -> tuple[TrainingS
     elsewhere = None if options.get("init") is None else checkpoint_folder(options["init"])
     if elsewhere is None:
         model_config = ModelConfig.read(asked["model"])
-        described = _described(model_config, asked["model"])
+    elif asked["model"] != declared(TrainingSettings)["model"].default:
+        raise UsageError(
+            f"{options['init']} is a model already, but --model {asked['model']} asks for another one",
+            where="--model",
+            fix="leave one of them out",
+            id="other-model",
+        )
     else:
-        model_config, tied = _of_checkpoint(elsewhere, asked, options["init"])
-        described = {**model_config.training, "tie": tied}
+        asked["model"] = options["init"]
+        model_config = config_of(elsewhere, options["init"])
+    described = dict(model_config.training)
+    names = [one.name for one in declared(TrainingSettings).values() if one.in_file]
+    for name in described:
+        if name not in names:
+            raise unknown("setting of [training]", name, names, where=asked["model"])
     if options.get("tokens") is not None or options.get("epochs") is not None:
         described["steps"] = None  # they follow from the data
     elif asked.get("steps", described.get("steps")) is None:
@@ -235,31 +238,3 @@ def _check_text(objective: Objective, options: Mapping[str, Any], *, source: boo
             raise UsageError("has no effect without --source", where=one.option, fix="leave it out", id="unused-option")
     if not source and options.get("data_only"):
         raise UsageError("there is no text to encode without --source", where="--data-only", id="unused-option")
-
-
-def _of_checkpoint(folder: Path, asked: dict[str, Any], name: str) -> tuple[ModelConfig, bool]:
-    """Return the config of a checkpoint and whether its embeddings are tied; `asked["model"]` becomes its name.
-
-    Raise UsageError if another model was asked for.
-    """
-    if asked["model"] != declared(TrainingSettings)["model"].default:
-        raise UsageError(
-            f"{name} is a model already, but --model {asked['model']} asks for another one",
-            where="--model",
-            fix="leave one of them out",
-            id="other-model",
-        )
-    asked["model"] = name
-    return config_of(folder, name)
-
-
-def _described(model_config: ModelConfig, where: str) -> dict[str, Any]:
-    """The settings of [training] in a model's description. Raise UsageError for an unknown name."""
-    names = [one.name for one in declared(TrainingSettings).values() if one.in_file]
-    for name in model_config.training:
-        if name not in names:
-            raise unknown("setting of [training]", name, names, where=where)
-    settings = dict(model_config.training)
-    for name in {"dict_coverage", "parallel"} & settings.keys():  # 12.5 and "1/3" are both percents
-        settings[name] = str(settings[name])
-    return settings

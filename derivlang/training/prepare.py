@@ -86,7 +86,11 @@ class Prepared:
 
     def text(self, length: int, language: int) -> Data:
         """Return the text of a language, in pieces for rows of a length."""
-        return next(data for data, numbers in self.texts_of(length) if language in numbers)
+        return self.by_language(length)[language]
+
+    def by_language(self, length: int) -> dict[int, Data]:
+        """Return the text that each language reads, by its number, in pieces for rows of a length."""
+        return {number: data for data, numbers in self.texts_of(length) for number in numbers}
 
     def texts_of(self, length: int) -> list[tuple[Data, tuple[int, ...]]]:
         """Return the texts in pieces for rows of a length, and the languages that read them."""
@@ -96,10 +100,6 @@ class Prepared:
     def pair_files(self) -> dict[tuple[int, int], Path]:
         """The files of sentence pairs, by the numbers of both languages."""
         return {sides: path for sides, path in self.pairs.items() if path is not None}
-
-    def fingerprints(self, first: int, last: int | None = None) -> str | None:
-        """Return the fingerprints of some texts; None if there are none."""
-        return "+".join(data.fingerprint for data in self.texts[first:last]) or None
 
 
 def prepare_data(
@@ -137,18 +137,17 @@ def prepare_data(
     folders, every = folder.texts(), list(dict.fromkeys((settings.seq_len, *sorted(lengths))))
     encoded, overlap = _encoded_texts(folders, languages, every)
     _check_unknown(folder, languages, encoded[settings.seq_len])
-    places = zip(by_text(settings.asked), encoded[settings.seq_len], strict=True)
-    texts = {number: text for numbers, text in places for number in numbers}
     names = [language.name for language in settings.asked]
-    for one in given:
-        check_direction(one, languages, texts, names)
     files_given = [f"{names[one.left]}-{names[one.right]}={one.path.name}" for one in given]
     name = ", ".join(files_given or [path.name for path in paths.dictionary])
     pairs = paired_languages(settings.asked, paths.pairs, named=bool(settings.language))
-    return Prepared(
+    prepared = Prepared(
         settings, paths.home, languages, files, encoded, pairs, dictionary, name, folder.origin, folder.used, overlap,
         tuple(one.origin for one in folders[1:]),
     )  # fmt: skip
+    for one in given:
+        check_direction(one, languages, prepared.by_language(settings.seq_len), names)
+    return prepared
 
 
 def prepare_pairs(settings: TrainingSettings, paths: RunPaths) -> Prepared:

@@ -165,7 +165,7 @@ class RunInputs:
             "dictionary": self._dictionary() if objective.dictionary else None,
             "alignment_dictionary": None if objective.dictionary else self._dictionary(),
             "parallel": None if "parallel" in unread else settings.parallel,
-            "data": prepared.fingerprints(0, 1) or "",
+            "data": "".join(data.fingerprint for data in prepared.texts[:1]),
             "folders": sorted(set(prepared.used)),
             "fingerprint": self.fingerprint,
             "pipeline": prepared.languages.fingerprint(),
@@ -193,7 +193,7 @@ class RunInputs:
                 if number
             }
         if len(prepared.texts) > 1:
-            record["derived_data"] = prepared.fingerprints(1)
+            record["derived_data"] = "+".join(data.fingerprint for data in prepared.texts[1:])
             record["heldout_overlap"] = prepared.overlap
         if self.init is not None:
             record["init"] = self.init

@@ -18,6 +18,7 @@ from derivlang.core.messages import counted, warn
 from derivlang.formats.progress import stage
 from derivlang.store.disk import LOCK, held
 from derivlang.store.folders import sweep
+from derivlang.store.record import digest
 from derivlang.training import checkpoint, run_folder
 from derivlang.training.begun_from import checkpoint_folder, with_tokenizer
 from derivlang.training.checkpoint import LOG, Checkpoint, run_and_step
@@ -62,7 +63,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
     run, ranks = plan.paths.run, processes()
     main, going = ranks.is_main_process, {"resume": plan.resume, "force": plan.force}
     if not main:  # processes wait for each other where they log and save, so all must do so at the same steps
-        plan = replace(plan, session=plan.session.silent())
+        plan = replace(plan, session=replace(plan.session, logged=SessionSettings.logged, tracker=()))
 
     with _held(plan) if main else nullcontext():
         # Everything up to the loop is done by the main process first; the others then reuse its files.
@@ -116,7 +117,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
 @contextmanager
 def _held(plan: RunPlan) -> Iterator[None]:
     """Hold the folder of a run, unless the run is finished and nothing will be written. Raise StoreError as `held`."""
-    run, settings = plan.paths.run, plan.settings
+    run, settings, session = plan.paths.run, plan.settings, plan.session
     # Said at once, not after the other run.
     before = run_folder.record_to_resume(run, resume=plan.resume, force=plan.force)
     if before is not None and before["status"] == "done":
@@ -125,7 +126,9 @@ def _held(plan: RunPlan) -> Iterator[None]:
         return
     # The lock says what is trained: a process with the same plan waits for this one, any other is refused.
     told = f"{settings.objective} of {settings.spec}, seed {settings.seed}"
-    with held(run, plan.fingerprint, told, what="a model in this folder", waits=plan.resume, lock=run / LOCK):
+    duration = session.tokens, session.epochs, session.budget
+    asked = digest([settings, plan.request, replace(plan.paths, run=Path()), duration, plan.model_config])
+    with held(run, asked, told, what="a model in this folder", waits=plan.resume, lock=run / LOCK):
         yield
 
 
@@ -137,8 +140,7 @@ def _data(plan: RunPlan) -> RunInputs:
     check_dictionary(prepared, objective)
     streams = open_streams(objective, prepared)
     check_pairs(paths.pairs, objective, streams)
-    texts = {number: text for text, numbers in prepared.texts_of(settings.seq_len) for number in numbers}
-    ids = LanguageIds.of(prepared.languages, settings.replacements, texts)
+    ids = LanguageIds.of(prepared.languages, settings.replacements, prepared.by_language(settings.seq_len))
     context = Context(ids, settings.mask, prepared.dictionary)
     # A run that begins from another one does not see its rows and masks again.
     seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init['weights']}")) >> 1
@@ -198,7 +200,7 @@ def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
     streams = inputs.loader.streams
     longest = max(settings.seq_len, *(one.source.length for one in streams))
     if last is not None:
-        lm = last.load_model()
+        lm = checkpoint.load_model(last.folder / checkpoint.MODEL)
         set_tie(lm, settings.tie)
     elif inputs.init is not None:
         lm = init_model(inputs.init, settings, model_config, prepared.languages, longest)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -329,10 +329,6 @@ class SessionSettings(SessionOptions):
 
     logged: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
 
-    def silent(self) -> SessionSettings:
-        """Return the settings of a process that logs and saves at the same steps, but writes nothing."""
-        return replace(self, logged=SessionSettings.logged, tracker=())
-
 
 @dataclass(frozen=True, kw_only=True)
 class DataPaths(Settings):
@@ -366,6 +362,7 @@ class RunPaths(DataPaths, ParserNames):
     if TYPE_CHECKING:
         data: OptionalPath = _READ
         tokenizer: OptionalPath = _READ
+        parses: OptionalPath = _READ
         dictionary: tuple[Path, ...] = _READ
         pairs: tuple[Path, ...] = _READ
     run: Path

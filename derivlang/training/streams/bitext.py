@@ -10,6 +10,7 @@ Word links become links between all sub-words of both words.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -53,19 +54,14 @@ def read_pairs(path: Path, links_file: Path | None = None, names: tuple[str, ...
     PREFIX.fr, which are read if there is no PREFIX.source. PREFIX.gold is then read rather than PREFIX.pharaoh.
     """
     if path.suffix == ".parquet":
-        files, contents = [path], _parquet(path)
+        files, (source, derived, links) = [path], _parquet(path)
     else:
-        files = [Path(f"{path}.{part}") for part in PARTS]
+        files = [Path(f"{path}.{part}") for part in PARTS[:2]]
         if names and not files[0].exists():
-            files[:2] = [Path(f"{path}.{name}") for name in names]
-        if names and (gold := Path(f"{path}.gold")).exists():
-            files[2] = gold
-        if links_file is not None or not files[2].exists():
-            del files[2]
-        read = [[line for _, line in open_lines(file)] for file in files]
-        links = parse_lines(read[2], str(files[2])) if len(read) == 3 else None
-        contents = encode_lines(read[0]), encode_lines(read[1]), links
-    source, derived, links = contents
+            files = [Path(f"{path}.{name}") for name in names]
+        source, derived = (encode_lines([line for _, line in open_lines(file)]) for file in files)
+        links, beside = None, [Path(f"{path}.{part}") for part in (*(["gold"] if names else []), PARTS[2])]
+        links_file = links_file or next((file for file in beside if file.exists()), None)
     if links_file is not None:
         files.append(links_file)
         links = parse_lines([line for _, line in open_lines(links_file)], str(links_file))
@@ -126,8 +122,7 @@ class FilePairs(PairSource):
         """Encode the pairs. of: the language of each side, by number."""
         self.special_ids, self._spoken = languages.special_ids, file.spoken
         sides, readers = (file.source, file.derived), [languages.readers[number].tokenizer for number in of]
-        source, derived = (r.encode(s.types, s.codes, s.offsets) for r, s in zip(readers, sides, strict=True))
-        encoded = source, derived
+        encoded = [r.encode(s.types, s.codes, s.offsets) for r, s in zip(readers, sides, strict=True)]
         starts = np.stack([e.offsets[s.offsets[:-1]] for e, s in zip(encoded, sides, strict=True)], axis=1)
         whole = np.stack([lengths_of(e.offsets[s.offsets]) for e, s in zip(encoded, sides, strict=True)], axis=1)
         kept = np.stack([_cut(e, starts[:, i], whole, i, room) for i, e in enumerate(encoded)], axis=1)
@@ -177,7 +172,7 @@ def _cut(encoded: Encoded, starts: Int64, whole: Int64, side: int, room: int) ->
 
 
 def lifted(
-    links: Links, words: tuple[Int64, Int64], encoded: tuple[Encoded, Encoded], starts: Int64, kept: Int64, some: Int64
+    links: Links, words: Sequence[Int64], encoded: Sequence[Encoded], starts: Int64, kept: Int64, some: Int64
 ) -> PairLinks:
     """Return links of words as links of the sub-words that are kept. A word of 2 linked to one of 1  ->  2 links.
 
