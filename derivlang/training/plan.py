@@ -157,11 +157,13 @@ def with_languages(source: str | None, options: dict[str, Any]) -> str | None:
         options["lang"] = asked[0].lang
     first, second = asked[:2]
     parts = first.part, second.part
-    short = [Language(name=first.name, text=first.text, part=first.part)]
-    short.append(Language(name=second.name, t=second.t, part=second.part))
+    short = (
+        Language(name=first.name, text=first.text, part=first.part),
+        Language(name=second.name, t=second.t, part=second.part),
+    )
     halves = parts == ("1/2", "2/2")
     named = options.get("dictionary") or any("=" in str(file) for file in options.get("pairs") or ())
-    if list(asked) == short and (halves or not any(parts)) and not named:
+    if asked == short and (halves or not any(parts)) and not named:
         options |= {"language": (), "halves": halves or None}
     else:
         options["language"] = tuple(map(str, asked))

@@ -10,7 +10,6 @@ Word links become links between all sub-words of both words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -122,7 +121,8 @@ class FilePairs(PairSource):
         """Encode the pairs. of: the language of each side, by number."""
         self.special_ids, self._spoken = languages.special_ids, file.spoken
         sides, readers = (file.source, file.derived), [languages.readers[number].tokenizer for number in of]
-        encoded = [r.encode(s.types, s.codes, s.offsets) for r, s in zip(readers, sides, strict=True)]
+        source, derived = (r.encode(s.types, s.codes, s.offsets) for r, s in zip(readers, sides, strict=True))
+        encoded = source, derived
         starts = np.stack([e.offsets[s.offsets[:-1]] for e, s in zip(encoded, sides, strict=True)], axis=1)
         whole = np.stack([lengths_of(e.offsets[s.offsets]) for e, s in zip(encoded, sides, strict=True)], axis=1)
         kept = np.stack([_cut(e, starts[:, i], whole, i, room) for i, e in enumerate(encoded)], axis=1)
@@ -172,7 +172,7 @@ def _cut(encoded: Encoded, starts: Int64, whole: Int64, side: int, room: int) ->
 
 
 def lifted(
-    links: Links, words: Sequence[Int64], encoded: Sequence[Encoded], starts: Int64, kept: Int64, some: Int64
+    links: Links, words: tuple[Int64, Int64], encoded: tuple[Encoded, Encoded], starts: Int64, kept: Int64, some: Int64
 ) -> PairLinks:
     """Return links of words as links of the sub-words that are kept. A word of 2 linked to one of 1  ->  2 links.
 
