@@ -35,9 +35,10 @@ from derivlang.training.model import build_model
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.registry import objective_names, read_objective
+from derivlang.training.plan import RunPlan
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.record import RunInputs, record_of
-from derivlang.training.settings import RECORDED, TrainingSettings
+from derivlang.training.settings import RECORDED, RunPaths, TrainingSettings
 from derivlang.training.trainer import optimizer_of
 from tests.commands import Copy, command_line, cut_off, environment, forked, run, written
 from tests.tiny_runs import seal
@@ -782,7 +783,7 @@ def test_a_loss_that_is_no_number(at: int, kept: int | None, tmp_path: Path, mon
     assert (found.step if found else None) == kept
     assert not (tmp_path / "run" / "model").exists()
     if found is not None:
-        assert all(bool(torch.isfinite(p).all()) for p in found.load_model().parameters())
+        assert all(bool(torch.isfinite(p).all()) for p in load_model(found.folder / "model").parameters())
 
 
 def test_a_learning_rate_that_is_far_too_high(tmp_path: Path) -> None:
@@ -792,7 +793,9 @@ def test_a_learning_rate_that_is_far_too_high(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"became NaN or infinite(?s:.*)--warmup$"):
             trained(run_, steps=40, learning_rate=rate, save_every=1, log_every=1, warmup=0.0, weight_decay=1.0)
         found = newest(run_, warn=lambda message: None)
-        assert found is None or all(bool(torch.isfinite(p).all()) for p in found.load_model().parameters())
+        assert found is None or all(
+            bool(torch.isfinite(p).all()) for p in load_model(found.folder / "model").parameters()
+        )
 
 
 class FullDisk:
@@ -1125,7 +1128,8 @@ def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
     wanted, model_config = settings(), ModelConfig.read(model_file())
 
     def fingerprint(wanted: TrainingSettings, model_config: ModelConfig, found: Prepared, **more: Any) -> str:
-        return RunInputs(wanted, model_config, found, loader("tlm"), **more).fingerprint
+        plan = RunPlan(wanted, model_config, None, RunPaths(run=tmp_path))
+        return RunInputs(plan, found, loader("tlm"), **more).fingerprint
 
     prints = {fingerprint(wanted, model_config, pair())}
     other: dict[str, Any] = {

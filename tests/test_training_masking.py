@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from derivlang.training.batch import SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE, SpecialIds
 from derivlang.training.languages.readers import NO_MASK
-from derivlang.training.masking import Keys, LanguageIds, choose_masked, mask, replace, whole_words
+from derivlang.training.masking import Keys, LanguageIds, choose_masked, mask, whole_words, with_masks
 from derivlang.training.objectives.base import Context
 from derivlang.training.objectives.clm import Clm
 from tests.strategies import laws
@@ -135,7 +135,7 @@ def test_other_subwords_are_uniform() -> None:
     counts: Counter[int] = Counter()
     for step in range(10):
         keys = Keys.of(3, step, np.arange(80))
-        inputs = replace(rows, rows.word_ids >= 0, keys, vocabulary)
+        inputs = with_masks(rows, rows.word_ids >= 0, keys, vocabulary)
         shown = inputs[(inputs != special_ids().mask) & (inputs != rows.clean_ids)]
         counts.update(shown.tolist())
     n = sum(counts.values())

@@ -166,7 +166,7 @@ def loader(objective: str | Objective = "mlm", *, spec: str = "trans,inv", **opt
 def stream_rows(made: Loader, name: str, begin: int, end: int) -> tuple[SubwordRows, Keys]:
     """The rows of a loader's stream in the steps begin … end - 1, before they are masked, and their keys."""
     (one,) = (one for one in made.streams if one.stream.name == name)
-    return made._rows(one, range(begin, end))
+    return made._rows(one, range(begin, end))[:2]
 
 
 def network(

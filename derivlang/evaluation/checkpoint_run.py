@@ -64,7 +64,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
             id="no-model",
         )
     pipeline, tokenizer = Pipeline.parse(spec), ForeignTokenizer.load(folder)
-    config, _ = config_of(folder, init)
+    config = config_of(folder, init)
     weights = hash_of_weights(folder)
     identity = [weights, tokenizer.fingerprint, pipeline.stored, request.source]
     contents = [pipeline.fingerprint(), *_fitted_on(pipeline, request)]
@@ -79,7 +79,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
         tokenizer.save(fresh / TOKENIZER)
         if saved is not None:
             (fresh / LEXICON).write_text(saved, "utf-8", newline="")
-        run_folder.keep_files(fresh, pipeline)
+        run_folder.create(fresh, pipeline, {})
         record = {
             "format": run_folder.FORMAT, "derivlang": __version__, "status": "done", "source": request.source,
             "spec": pipeline.stored, "objective": "checkpoint", "seed": 0, "steps": 0, "step": 0,

@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, Ints
+from derivlang.core.arrays import Bool, Int64, Ints, offsets_of, owners, positions
 from derivlang.training.devices import arrays_to_device
 
 if TYPE_CHECKING:
     import torch
+
+    from derivlang.training.languages import SpecialIds
 
 
 # Endings of the names of counts by stream, and of both counts of a share that an objective logs.
@@ -112,6 +114,44 @@ class SubwordRows:
 
         return torch.arange(self.shape[1], device=self.lengths.device) < self.lengths[:, None]
 
+    @classmethod
+    def blank(cls, language: Ints, width: int, lengths: Int64, special_ids: SpecialIds) -> SubwordRows:
+        """Return rows of padding, for `write`. language: [B, H], or [B, 1]; lengths: int64[B], as they will be."""
+        shape = (len(lengths), width)
+        return cls(
+            clean_ids=np.full(shape, special_ids.pad, np.int64),
+            word_ids=np.full(shape, -1, np.int32),
+            sentence_ids=np.full(shape, -1, np.int32),
+            language=np.array(np.broadcast_to(language, shape), np.int8),
+            side=np.zeros(shape, np.int8),
+            positions=None,
+            lengths=lengths,
+            shared=np.zeros(shape, bool),
+        )
+
+    def write(
+        self, text: Pieces, sizes: Int64, offsets: Int64, language: Ints, begins: Int64, special_ids: SpecialIds
+    ) -> Int64:
+        """Write `<s> p1 </s> p2 </s>` into each row, and return int64[M]: the places of sub-words in flattened rows.
+
+        sizes, language: [P], of each piece. offsets: int64[B + 1], the pieces of each row. begins: int64[B], the column
+        of `<s>`.
+
+        two pieces with 2 and 3 sub-words in one row, begins 0
+        columns      0    1 2   3     4 5 6   7     8
+        ids         <s>   a b  </s>   c d e  </s>  <pad>      first [1, 4]: the column of each piece's first
+        """
+        row_of_piece, before = owners(offsets), offsets_of(sizes + 1)
+        first = 1 + before[:-1] + (begins - before[offsets[:-1]])[row_of_piece]
+        at = np.repeat(row_of_piece, sizes), np.repeat(first, sizes) + positions(offsets_of(sizes))
+        ends = row_of_piece, first + sizes
+        self.clean_ids[np.arange(len(begins)), begins] = special_ids.begin
+        self.clean_ids[ends], self.language[ends] = special_ids.end, language
+        self.clean_ids[at], self.language[at], self.shared[at] = text.ids, text.language, text.shared
+        self.word_ids[at] = np.repeat(first, sizes) + text.words
+        self.sentence_ids[at] = np.repeat(positions(offsets), sizes)
+        return at[0] * self.shape[1] + at[1]
+
     def predicting(self, targets: Int64, input_ids: Int64 | None = None) -> SubwordRows:
         """Return the rows with positions to predict, int64[n] in the flattened rows, labelled by their own ids.
 
@@ -129,7 +169,7 @@ class SubwordRows:
         """Return the rows with the text as the model's input."""
         return replace(self, input_ids=self.clean_ids)
 
-    def take(self, first: int, last: int, totals: Totals | None = None) -> SubwordRows:
+    def take(self, first: int, last: int) -> SubwordRows:
         """Return the rows first … last - 1, with positions counted from the first of them.
 
         3 rows of 4 sub-words, targets [1, 5, 9]: rows 1 … 2 have the targets [1, 5]
@@ -143,7 +183,12 @@ class SubwordRows:
             some = slice(*np.searchsorted(self.targets, (begin, end)))
             arrays["targets"] = self.targets[some] - begin
             arrays["labels"], arrays["label_language"] = self.labels[some], self.label_language[some]
-        return SubwordRows(**arrays, totals=totals or self.totals)
+        return SubwordRows(**arrays, totals=self.totals)
+
+    def part(self, which: int, parts: int) -> SubwordRows:
+        """Return the rows of the which-th of `parts` micro-batches."""
+        n = len(self.lengths)
+        return self.take(n * which // parts, n * (which + 1) // parts)
 
     @classmethod
     def joined(cls, parts: Sequence[SubwordRows], order: Ints) -> SubwordRows:

@@ -110,8 +110,8 @@ def checkpoint_folder(text: str) -> Path | None:
         ) from None
 
 
-def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
-    """Return (the config of a checkpoint, whether its embeddings are tied), with typical settings of training.
+def config_of(folder: Path, name: str) -> ModelConfig:
+    """Return the config of a checkpoint, with typical settings of training, and `tie` as it is.
 
     Raise StoreError if the folder has no readable config, UsageError for a type of model that is not suitable.
     """
@@ -136,10 +136,9 @@ def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
     from derivlang.training.encoder import longest_row  # loads torch, which studies do without
 
     most = longest_row(folder)
-    training = {**_TYPICAL, "seq_len": _SEQ_LEN if most is None else min(_SEQ_LEN, most)}
-    tied = bool(getattr(config, "tie_word_embeddings", True))
+    tie, seq_len = bool(getattr(config, "tie_word_embeddings", True)), min(_SEQ_LEN, most or _SEQ_LEN)
     fields = {"hidden_size": config.hidden_size, "num_hidden_layers": config.num_hidden_layers}
-    return ModelConfig(name, config.model_type, fields, training), tied
+    return ModelConfig(name, config.model_type, fields, {**_TYPICAL, "seq_len": seq_len, "tie": tie})
 
 
 def load_model(folder: Path, *, causal: bool) -> Any:

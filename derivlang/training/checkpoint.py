@@ -64,10 +64,6 @@ class Checkpoint:
     fingerprint: str
     log: Sequence[Mapping[str, Any]]
 
-    def load_model(self) -> Any:
-        """Return the language model of `transformers`."""
-        return load_model(self.folder / MODEL)
-
     def restore(self, optimizer: torch.optim.Optimizer, objective: torch.nn.Module | None) -> None:
         """Load the states of an optimiser and of an objective. Raise StoreError if they do not fit."""
         import torch

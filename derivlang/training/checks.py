@@ -9,12 +9,12 @@ import numpy as np
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import counted
-from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
+from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training.config import ModelConfig
 from derivlang.training.language import OPTION, by_text, paired_languages
-from derivlang.training.languages import TOKENIZER, check_words, is_mapped, twin_trans
+from derivlang.training.languages import TOKENIZER, check_words, is_mapped, tokenizer_of, twin_trans
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.prepare import Prepared
@@ -113,7 +113,7 @@ def check_texts(settings: TrainingSettings, objective: Objective, pairs: Sequenc
     pairs: the files of --pairs.
     """
     paired = paired_languages(settings.asked, pairs, named=bool(settings.language))
-    of_files = bool(pairs) and all(one.path is not None for one in paired)
+    of_files = bool(pairs) and all(path is not None for path in paired.values())
     parts, texts = any("/" in one.part for one in settings.asked), by_text(settings.asked)
     together = len(texts) == 1 or (settings.language and any(len(numbers) > 1 for numbers in texts))
     if together and not parts:
@@ -147,14 +147,12 @@ def check_languages(settings: TrainingSettings, tokenizer: Path | None, objectiv
 
     tokenizer: the folder of a given tokenizer.
     """
-    pipelines, foreign = (
-        [Pipeline.parse(one.t) for one in settings.asked],
-        tokenizer is not None and is_foreign(tokenizer),
-    )
-    of_both = tokenizer is not None and not foreign and OwnTokenizer.load(tokenizer).kind == "both"
+    pipelines = [Pipeline.parse(one.t) for one in settings.asked]
+    given = None if tokenizer is None else tokenizer_of(tokenizer)
     for pipeline in pipelines:
         pipeline.check_keyed("training")
-    mapped = not foreign and not of_both and settings.tokenizer_for is None
+    may_have_twin = given is None or (isinstance(given, OwnTokenizer) and given.kind != "both")
+    mapped = may_have_twin and settings.tokenizer_for is None
     spoken = [pipeline for pipeline in pipelines[1:] if not (mapped and is_mapped(pipeline))]
     if not spoken:
         return
@@ -167,7 +165,7 @@ def check_languages(settings: TrainingSettings, tokenizer: Path | None, objectiv
             fix="leave it out",
             id="unused-option",
         )
-    if tokenizer is None or not foreign:
+    if not isinstance(given, ForeignTokenizer):
         return
     if settings.tokenizer_for is not None:
         raise UsageError(
@@ -176,7 +174,7 @@ def check_languages(settings: TrainingSettings, tokenizer: Path | None, objectiv
             fix="leave it out, or give no --tokenizer and no --init",
             id="unused-option",
         )
-    if ForeignTokenizer.load(tokenizer).special_ids[-1] is None and not objective.causal:
+    if given.special_ids[-1] is None and not objective.causal:
         raise StoreError(
             "its tokenizer has no mask token",
             where=str(tokenizer),

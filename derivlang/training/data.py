@@ -45,7 +45,6 @@ from derivlang.core.arrays import (
     lengths_of,
     offsets_of,
     owners,
-    positions,
 )
 from derivlang.core.errors import DataError
 from derivlang.training.batch import Pieces, SubwordRows
@@ -267,42 +266,14 @@ class Data:
         return count - np.repeat(np.append(count, 0)[offsets[:-1]], lengths_of(offsets)), offsets
 
     def rows_of(self, pieces: Int64, offsets: Int64, language: Ints, length: int) -> SubwordRows:
-        """Return rows of the pieces `pieces[offsets[b]:offsets[b + 1]]`, each row in a language [B].
-
-        one row of two pieces with 2 and 3 sub-words, length 9
-        columns      0    1 2   3     4 5 6   7     8
-        ids         <s>   a b  </s>   c d e  </s>  <pad>      piece_column [1, 4]: column of each piece's first
-        """
-        n_rows = len(offsets) - 1
-        row_of_piece = owners(offsets)
-        spoken = np.asarray(language)[row_of_piece]
+        """Return rows of the pieces `pieces[offsets[b]:offsets[b + 1]]`, each row in a language [B]."""
+        language = np.asarray(language)
+        spoken = language[owners(offsets)]
         sizes = self.sizes(pieces, spoken)
-        tokens = self.tokens(pieces, spoken)
-        # a row is <s>, then each piece followed by </s>
-        with_mark = sizes + 1
-        ends = np.cumsum(with_mark)
-        row_start = np.concatenate([[0], ends])[offsets[:-1]]
-        piece_column = 1 + ends - with_mark - row_start[row_of_piece]
-        column = np.repeat(piece_column, sizes) + positions(offsets_of(sizes))
-        row = np.repeat(row_of_piece, sizes)
-        shape = (n_rows, length)
-        out = SubwordRows(
-            clean_ids=np.full(shape, self.special_ids.pad, np.int64),
-            word_ids=np.full(shape, -1, np.int32),
-            sentence_ids=np.full(shape, -1, np.int32),
-            language=np.repeat(np.asarray(language, np.int8)[:, None], length, axis=1),
-            side=np.zeros(shape, np.int8),
-            positions=None,
-            lengths=1 + np.concatenate([[0], ends])[offsets[1:]] - row_start,
-            shared=np.zeros(shape, bool),
-        )
-        out.clean_ids[:, 0] = self.special_ids.begin
-        out.clean_ids[row, column] = tokens.ids
-        out.shared[row, column] = tokens.shared
-        out.clean_ids[row_of_piece, piece_column + sizes] = self.special_ids.end
-        out.word_ids[row, column] = np.repeat(piece_column, sizes) + tokens.words
-        out.sentence_ids[row, column] = np.repeat(positions(offsets), sizes)
-        return out
+        lengths = 1 + lengths_of(offsets_of(sizes + 1)[offsets])  # <s>, then each piece followed by </s>
+        rows = SubwordRows.blank(language[:, None], length, lengths, self.special_ids)
+        rows.write(self.tokens(pieces, spoken), sizes, offsets, spoken, np.zeros_like(lengths), self.special_ids)
+        return rows
 
 
 def instance_files(languages: Languages) -> list[str]:

@@ -30,7 +30,7 @@ from derivlang.engine.plan import source_files
 from derivlang.formats.progress import stage
 from derivlang.formats.words import has_rules
 from derivlang.lexical import train as tokenizers
-from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
+from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.tokenizer import FORMAT
@@ -51,6 +51,7 @@ from derivlang.training.languages import (
     of_several,
     of_texts,
     of_twin,
+    tokenizer_of,
     twin_trans,
 )
 from derivlang.training.settings import RunPaths, TokenizerFor, TrainingSettings
@@ -92,8 +93,7 @@ class Origin:
 class DataFolder:
     """The folder of data that is made or reused, for a run.
 
-    origin: the source as it is now. used: the names of the folders in it that the run uses. other: the text of one of
-    several languages, None for the source's.
+    origin: the source as it is now. used: the names of the folders in it that the run uses.
     """
 
     settings: TrainingSettings
@@ -101,20 +101,6 @@ class DataFolder:
     paths: RunPaths
     origin: Origin
     used: list[str] = field(default_factory=list)
-    other: SourceRequest | None = None
-
-    @property
-    def path(self) -> Path:
-        return self.paths.home
-
-    @property
-    def pipeline(self) -> Pipeline:
-        return Pipeline.parse(self.settings.spec)
-
-    def of(self, language: Language) -> DataFolder:
-        """Return the folder with the settings of one of several languages, beside the source."""
-        settings = replace(self.settings, language=(), spec=language.t, derived_source=language.text)
-        return replace(self, settings=settings, other=self._request(language) if language.text else None)
 
     def _request(self, language: Language) -> SourceRequest:
         """Return the request for the text of a language, which is read by the rules of its `lang`, else of the run's.
@@ -150,15 +136,13 @@ class DataFolder:
         some = {(one.text, one.lang): one for one in self.settings.asked[1:] if one.text and not one.tokenizer}
         return [self._request(some[key]) for key in sorted(some)]
 
-    def derived_text(self, lexicon: Lexicon, kind: Literal["derived", "both"]) -> TextToDerive:
-        """Return the derived text, for a tokenizer of this kind."""
-        paths = self.paths
+    def derived_text(self, language: Language, lexicon: Lexicon, kind: Literal["derived", "both"]) -> TextToDerive:
+        """Return the text of a language other than the source, for a tokenizer of this kind."""
+        paths, pipeline = self.paths, Pipeline.parse(language.t)
         # The source's tokenizer is of the whole text; with a limit, only so much of it may have trees.
-        limit = self.settings.limit if self.pipeline.needs_trees else None
-        language = self.settings.asked[1]
-        other = self.other or self._request(language)
-        request = request_of_text(other, other.source) if language.text else None
-        return TextToDerive(self.pipeline, lexicon, limit, paths.parser, paths.parses, kind, request)
+        limit = self.settings.limit if pipeline.needs_trees else None
+        request = request_of_text(self._request(language), language.text) if language.text else None
+        return TextToDerive(pipeline, lexicon, limit, paths.parser, paths.parses, kind, request)
 
     def made(self, kind: str, recipe: Mapping[str, Any], write: Callable[[Path], object], what: str = "") -> Path:
         """Return the folder of a recipe and of the source, which is made if it is missing.
@@ -180,7 +164,7 @@ class DataFolder:
                     id="source-changed",
                 )
 
-        folder = made_of.made(self.path, kind, recipe, written, check)
+        folder = made_of.made(self.paths.home, kind, recipe, written, check)
         self.used.append(folder.name)
         return folder
 
@@ -188,30 +172,31 @@ class DataFolder:
 def languages_of(folder: DataFolder) -> tuple[Languages, dict[str, Path]]:
     """Return the languages of a folder, and the files that a run keeps of them, by name."""
     if not folder.settings.language:
-        return _pair(folder)
+        return _pair(folder, folder.settings.asked[1])
     if texts := folder.other_texts():
         folder = replace(folder, paths=replace(folder.paths, tokenizer=_trained(folder, texts=texts)))
     files: dict[str, Path] = {}
     pairs = []
     for language in folder.settings.asked[1:]:
-        pair, own = _pair(folder.of(language), language.tokenizer)
+        pair, own = _pair(folder, language)
         pairs.append((language, pair))
         files |= {name if name == TOKENIZER else f"{LANGUAGES}/{language.name}/{name}": at for name, at in own.items()}
     return of_several(pairs), files
 
 
-def _pair(folder: DataFolder, second: str = "") -> tuple[Languages, dict[str, Path]]:
-    """Return the source and another language, and the files of both. second: a tokenizer of the other language."""
-    asked, tokenizer = folder.settings.tokenizer_for, folder.paths.tokenizer
-    if second:
-        return _of_texts(folder, "each", Path(second))
-    if tokenizer is not None and is_foreign(tokenizer):
-        return _of_checkpoint(folder, tokenizer)
-    if asked is None and tokenizer is not None and OwnTokenizer.load(tokenizer).kind == "both":
+def _pair(folder: DataFolder, language: Language) -> tuple[Languages, dict[str, Path]]:
+    """Return the source and another language, and the files of both."""
+    asked, tokenizer, pipeline = folder.settings.tokenizer_for, folder.paths.tokenizer, Pipeline.parse(language.t)
+    given = None if tokenizer is None else tokenizer_of(tokenizer)
+    if language.tokenizer:
+        return _of_texts(folder, language, "each")
+    if isinstance(given, ForeignTokenizer):
+        return _of_checkpoint(folder, pipeline, given)
+    if asked is None and given is not None and given.kind == "both":
         asked = "both"
-    if asked is None and is_mapped(folder.pipeline):
-        return _of_twin(folder)
-    return _of_texts(folder, asked or "each")
+    if asked is None and is_mapped(pipeline):
+        return _of_twin(folder, pipeline)
+    return _of_texts(folder, language, asked or "each")
 
 
 def _trained(
@@ -247,15 +232,13 @@ def _trained(
     )
 
 
-def _of_texts(folder: DataFolder, texts: TokenizerFor, given: Path | None = None) -> tuple[Languages, dict[str, Path]]:
-    """Return languages with one tokenizer that is trained on both texts, or with a tokenizer for each.
-
-    given: the tokenizer of the derived language, None to train it.
-    """
-    pipeline, (saved, files) = folder.pipeline, _lexicon(folder)
+def _of_texts(folder: DataFolder, language: Language, texts: TokenizerFor) -> tuple[Languages, dict[str, Path]]:
+    """Return languages with one tokenizer that is trained on both texts, or with a tokenizer for each."""
+    pipeline = Pipeline.parse(language.t)
+    saved, files = _lexicon(folder, pipeline)
     lexicon = pipeline.fit(saved=saved)
     tokenizer = folder.paths.tokenizer or _trained(
-        folder, folder.derived_text(lexicon, "both") if texts == "both" else None
+        folder, folder.derived_text(language, lexicon, "both") if texts == "both" else None
     )
     source, files = OwnTokenizer.load(tokenizer), {TOKENIZER: tokenizer, **files}
     if source.kind != ("both" if texts == "both" else "source"):
@@ -267,33 +250,34 @@ def _of_texts(folder: DataFolder, texts: TokenizerFor, given: Path | None = None
         )
     if texts == "both":
         return of_texts(pipeline, source, lexicon), files
-    second = given or _trained(folder, folder.derived_text(lexicon, "derived"), source.size)
+    derived = folder.derived_text(language, lexicon, "derived")
+    second = Path(language.tokenizer) if language.tokenizer else _trained(folder, derived, source.size)
     return of_texts(pipeline, source, lexicon, OwnTokenizer.load(second, source)), files | {DERIVED_TOKENIZER: second}
 
 
-def _of_twin(folder: DataFolder) -> tuple[Languages, dict[str, Path]]:
+def _of_twin(folder: DataFolder, pipeline: Pipeline) -> tuple[Languages, dict[str, Path]]:
     """Return the languages of a tokenizer and its twin, and the files that a run keeps of them, by name."""
-    tokenizer, trans = folder.paths.tokenizer or _trained(folder), twin_trans(folder.pipeline)
+    tokenizer, trans = folder.paths.tokenizer or _trained(folder), twin_trans(pipeline)
     source = OwnTokenizer.load(tokenizer)
     recipe = {"tokenizer": source.tokenizer.recipe["sha256"], **identity_of(Pipeline((trans,)))}
     twin = folder.made("twin", recipe, lambda fresh: make_twin(tokenizer, str(trans), fresh))
-    return of_twin(folder.pipeline, source, twin, "remove it"), {TOKENIZER: tokenizer, TWIN: twin}
+    return of_twin(pipeline, source, twin, "remove it"), {TOKENIZER: tokenizer, TWIN: twin}
 
 
-def _of_checkpoint(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[str, Path]]:
+def _of_checkpoint(
+    folder: DataFolder, pipeline: Pipeline, source: ForeignTokenizer
+) -> tuple[Languages, dict[str, Path]]:
     """Return languages with the tokenizer of a checkpoint, and a lexicon that is fitted once for all runs."""
-    pipeline, (saved, files) = folder.pipeline, _lexicon(folder)
-    source = ForeignTokenizer.load(tokenizer)
+    saved, files = _lexicon(folder, pipeline)
     own = folder.made("tokenizer", {"of": source.fingerprint}, source.save)
     return of_texts(pipeline, source, pipeline.fit(saved=saved)), {TOKENIZER: own, **files}
 
 
-def _lexicon(folder: DataFolder) -> tuple[str | None, dict[str, Path]]:
+def _lexicon(folder: DataFolder, pipeline: Pipeline) -> tuple[str | None, dict[str, Path]]:
     """Return the text of the lexicon, fitted or read from a file once for all runs, and its file by name.
 
     None and {} if none is saved.
     """
-    pipeline = folder.pipeline
     if not pipeline.needs_counts() and pipeline.save(pipeline.fit()) is None:
         return None, {}
 

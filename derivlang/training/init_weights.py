@@ -29,7 +29,7 @@ from derivlang.training import checkpoint
 from derivlang.training.begun_from import INIT, check_vocabulary, checkpoint_folder, load_model, model_of
 from derivlang.training.config import ModelConfig
 from derivlang.training.encoder import positions_of
-from derivlang.training.languages import DERIVED_TOKENIZER, TOKENIZER, TWIN, Languages, fingerprint_of
+from derivlang.training.languages import DERIVED_TOKENIZER, TOKENIZER, TWIN, Languages, tokenizer_of
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import is_tied, set_tie
 from derivlang.training.own_parts import refuse_own
@@ -129,9 +129,9 @@ def _check_tokenizers(folder: Path, languages: Languages) -> None:
     tokenizer = folder / TOKENIZER if (folder / TOKENIZER).is_dir() else folder
     twin, derived = folder / TWIN, folder / DERIVED_TOKENIZER
     theirs = {
-        "tokenizer": fingerprint_of(tokenizer),
+        "tokenizer": tokenizer_of(tokenizer).fingerprint,
         "twin": Twin.load(twin).tokenizer.recipe["fingerprint"] if twin.exists() else None,
-        "derived_tokenizer": fingerprint_of(derived) if derived.exists() else None,
+        "derived_tokenizer": tokenizer_of(derived).fingerprint if derived.exists() else None,
     }
     for part, fingerprint in theirs.items():
         if fingerprint != languages.recipe.get(part):

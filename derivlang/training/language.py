@@ -48,11 +48,6 @@ class Language:
         phases = [phase.rpartition(":") for phase in self.share.split(",")]
         return {int(begin or 0): Fraction(share) for begin, _, share in phases}
 
-    @property
-    def identity(self) -> str:
-        """What its sub-words depend on."""
-        return f"{self.text}|{self.lang}|{self.t}|{self.ids}|{self.tokenizer}"
-
     def __str__(self) -> str:
         given = ((field.name, getattr(self, field.name)) for field in fields(self)[1:])
         return f"{self.name}=" + " ".join(f"{key}:{shlex.quote(value)}" for key, value in given if value)
@@ -103,19 +98,17 @@ def _read(option: str) -> Language:
         pairs = [(rest, "", "")]
     values = {key: value for key, _, value in pairs}
     where = f"{OPTION} {name}"
-    for key in values:
+    for key, value in values.items():
         if key not in KEYS:
             raise unknown("setting of a language", key, KEYS, where=where, fix=_EXAMPLE)
+        if not value:
+            raise _wrong(f"{key} has no value", where)
+        if key in _FORMS and not re.fullmatch(_FORMS[key][0], value):
+            raise _wrong(f"{key} must be {_FORMS[key][1]}, got {value}", where)
     if not equals or not re.fullmatch(r"[A-Za-z]\w{0,31}", name, re.ASCII):
         raise _wrong(f"{option!r} is not NAME=KEY:VALUE with a name of letters, digits and _", where)
     if len(values) < len(pairs):
         raise _wrong("a setting is given twice", where)
-    for key, value in values.items():
-        if not value:
-            raise _wrong(f"{key} has no value", where)
-    for key, (form, expected) in _FORMS.items():
-        if key in values and not re.fullmatch(form, values[key]):
-            raise _wrong(f"{key} must be {expected}, got {values[key]}", where)
     if "part" in values and Fraction(values["part"]) > 1:
         raise _wrong(f"the text has no part {values['part']}", where)
     return Language(name=name, **values)
@@ -185,30 +178,20 @@ def named_pairs(files: Sequence[Path], languages: Sequence[Language], option: st
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class PairedLanguages:
-    """Sentence pairs of two languages of a run, by number. path: of a file; None: of the text that both have."""
+def paired_languages(
+    asked: Sequence[Language], files: Sequence[Path], *, named: bool
+) -> dict[tuple[int, int], Path | None]:
+    """Return where the sentence pairs of two languages, by number, come from: a file, or None for a text of both.
 
-    left: int
-    right: int
-    path: Path | None = None
-
-    @property
-    def sides(self) -> tuple[int, int]:
-        return self.left, self.right
-
-
-def paired_languages(asked: Sequence[Language], files: Sequence[Path], *, named: bool) -> tuple[PairedLanguages, ...]:
-    """Return where sentence pairs come from: of each text its first language with the others, or of files.
-
-    files: of --pairs. named: whether each has its languages, en-fr=FILE. Raise UsageError for others.
+    Of each text, its first language is paired with the others. files: of --pairs. named: whether each has its
+    languages, en-fr=FILE. Raise UsageError for others.
     """
     if files and not named:
-        return (PairedLanguages(0, 1, only_file(files, "--pairs")),)
-    found = {
-        (numbers[0], other): PairedLanguages(numbers[0], other) for numbers in by_text(asked) for other in numbers[1:]
+        return {(0, 1): only_file(files, "--pairs")}
+    found: dict[tuple[int, int], Path | None] = {
+        (numbers[0], other): None for numbers in by_text(asked) for other in numbers[1:]
     }
     for (left, right), path in named_pairs(files, asked, "--pairs").items():
         found.pop((right, left), None)
-        found[left, right] = PairedLanguages(left, right, path)
-    return tuple(found.values())
+        found[left, right] = path
+    return found

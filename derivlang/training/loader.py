@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, Ints, lengths_of, offsets_of, owners, positions
+from derivlang.core.arrays import Int64, owners, positions
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import LANGUAGE, SENTENCES, TOKENS, Step, SubwordRows, Totals
 from derivlang.training.masking import Keys
@@ -68,27 +68,6 @@ def open_streams(objective: Objective, prepared: Prepared) -> tuple[OpenStream, 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
-    """The masked rows of a stream in some steps, made and counted together.
-
-    steps: n. offsets: int64[n + 1], where the rows of each begin. views: the rows by view. totals: by view, n each.
-    counts: of the first view, n.
-    """
-
-    steps: range
-    offsets: Int64
-    views: dict[str, SubwordRows]
-    totals: dict[str, list[Totals]]
-    counts: list[dict[str, int]]
-
-    def part(self, at: int, which: int, parts: int) -> dict[str, SubwordRows]:
-        """Return the which-th of `parts` micro-batches of the at-th step, by view."""
-        begin, end = self.offsets[at : at + 2].tolist()
-        first, last = (begin + (end - begin) * i // parts for i in (which, which + 1))
-        return {name: rows.take(first, last, self.totals[name][at]) for name, rows in self.views.items()}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Loader:
     """The loader of an objective's streams, in `accumulate` micro-batches on each of `world` processes.
 
@@ -120,9 +99,10 @@ class Loader:
         at_once = max(1, _SUBWORDS // per_step)
         for begin in range(first, last, at_once):
             steps = range(begin, min(begin + at_once, last))
-            blocks = [self._block(one, steps) for one in self.streams]
-            for step in steps:
-                yield self._step(step, blocks)
+            made = [(one.stream, *self._masked(one, steps)) for one in self.streams]
+            for at, step in enumerate(steps):
+                here = [(stream, views, offsets[at], offsets[at + 1]) for stream, views, offsets in made]
+                yield self._step(step, here)
 
     def on_device(self, first: int, last: int, device: torch.device) -> Iterator[list[Step]]:
         """Yield `steps` on a device. A thread makes and sends them while an accelerator works."""
@@ -137,34 +117,19 @@ class Loader:
         for micros in self.steps(first, last):
             yield [micro.to(device) for micro in micros]
 
-    def _block(self, one: OpenStream, steps: range) -> Block:
-        offsets = self._offsets(one, steps)[1]
-        views = self._masked(one, *self._rows(one, steps))
-        totals = {name: _totals(rows, offsets) for name, rows in views.items()}
-        return Block(
-            steps,
-            offsets,
-            views,
-            totals,
-            _counts(one.stream, views[one.stream.name], offsets, len(self.context.vocabulary.own)),
-        )
-
-    def _rows(self, one: OpenStream, steps: range) -> tuple[SubwordRows, Keys]:
-        begin, offsets = self._offsets(one, steps)
-        numbers = one.source.numbers(one.stream.name, self.seed, steps, begin, offsets)
-        keys = Keys.of(self.seed, np.asarray(steps)[owners(offsets)], positions(offsets) + one.first)
-        return one.source.rows(numbers, keys), keys
-
-    @staticmethod
-    def _offsets(one: OpenStream, steps: range) -> tuple[int, Int64]:
-        """Return where the rows of n steps begin in the endless list of a stream: the first, int64[n + 1] from it."""
+    def _rows(self, one: OpenStream, steps: range) -> tuple[SubwordRows, Keys, list[int]]:
+        """Return the rows of a stream in n steps, their keys, and where the rows of each step begin, n + 1 numbers."""
         cuts = one.rows_before(steps[0], steps[-1] + 2)
-        return int(cuts[0]), cuts - cuts[0]
+        offsets = cuts - cuts[0]
+        numbers = one.source.numbers(one.stream.name, self.seed, steps, int(cuts[0]), offsets)
+        keys = Keys.of(self.seed, np.asarray(steps)[owners(offsets)], positions(offsets) + one.first)
+        return one.source.rows(numbers, keys), keys, offsets.tolist()
 
-    def _masked(self, one: OpenStream, rows: SubwordRows, keys: Keys) -> dict[str, SubwordRows]:
-        """Return the masked rows of a stream by view."""
+    def _masked(self, one: OpenStream, steps: range) -> tuple[dict[str, SubwordRows], list[int]]:
+        """Return the masked rows of a stream in some steps, by view, and where the rows of each step begin."""
+        rows, keys, offsets = self._rows(one, steps)
         if not one.stream.masked:
-            return dict.fromkeys(one.stream.names(), rows.predicting(np.zeros(0, np.int64)))
+            return dict.fromkeys(one.stream.names(), rows.predicting(np.zeros(0, np.int64))), offsets
         by_name = {}
         for view, name in enumerate(one.stream.names(), 1):
             masked = self.objective.mask(one.stream.name, rows, keys.of_view(view), self.context)
@@ -178,22 +143,24 @@ class Loader:
                 changed = masked.language != rows.language
                 masked = replace(masked, translated=changed if rows.translated is None else rows.translated | changed)
             by_name[name] = masked
-        return by_name
+        return by_name, offsets
 
-    def _step(self, number: int, blocks: list[Block]) -> list[Step]:
-        """Return the micro-batches of this process for a step. blocks: of the streams."""
-        here = [(block, block.steps.index(number)) for block in blocks]
+    def _step(self, number: int, made: list[tuple[Stream, dict[str, SubwordRows], int, int]]) -> list[Step]:
+        """Return the micro-batches of this process for a step.
+
+        made: of each stream, its rows by view, and which of them are of the step, the first and the last + 1.
+        """
         counts: Counter[str] = Counter()
-        for block, at in here:
-            counts.update(block.counts[at])
+        rows: dict[str, SubwordRows] = {}
+        for stream, views, begin, end in made:
+            here = {name: view.take(begin, end) for name, view in views.items()}
+            counts.update(_counts(stream, here[stream.name], len(self.context.vocabulary.own)))
+            rows |= {name: replace(view, totals=_totals(view)) for name, view in here.items()}
         parts, first = self.accumulate * self.world, self.rank * self.accumulate
-        micros = []
-        for which in range(first, first + self.accumulate):
-            batches: dict[str, SubwordRows] = {}
-            for block, at in here:
-                batches |= block.part(at, which, parts)
-            micros.append(Step(number, 1 / parts, batches, counts))
-        return micros
+        return [
+            Step(number, 1 / parts, {name: view.part(which, parts) for name, view in rows.items()}, counts)
+            for which in range(first, first + self.accumulate)
+        ]
 
 
 def ahead(items: Iterator[Item], most: int) -> Iterator[Item]:
@@ -208,52 +175,30 @@ def ahead(items: Iterator[Item], most: int) -> Iterator[Item]:
         thread.shutdown(wait=False, cancel_futures=True)
 
 
-def _counts(stream: Stream, rows: SubwordRows, offsets: Int64, n_languages: int) -> list[dict[str, int]]:
-    """Return the counts of a stream in each of n steps. offsets: int64[n + 1], where the rows of each begin.
+def _counts(stream: Stream, rows: SubwordRows, n_languages: int) -> dict[str, int]:
+    """Return the counts of a stream in a step.
 
     Parts of sentences that are rows of their own count each, a pair counts once.
     """
     n_sentences = rows.sentence_ids.max(axis=1) + 1
-    counts: dict[str, list[int]] = {}
+    counts: dict[str, int] = {}
     for kind, some in stream.kinds(rows).items():
-        counted = np.zeros(len(rows.lengths), bool)
-        counted[some] = True
-        counts[kind + TOKENS] = _sums(rows.lengths * counted, offsets)
-        counts[kind + SENTENCES] = _sums(n_sentences * counted, offsets)
+        counts[kind + TOKENS] = int(rows.lengths[some].sum())
+        counts[kind + SENTENCES] = int(n_sentences[some].sum())
     # positions whose input or label is a translation
     other = rows.label_language != rows.language.ravel()[rows.targets]
     if rows.translated is not None:
         other |= rows.translated.ravel()[rows.targets]
-    cuts = np.searchsorted(rows.targets, offsets * rows.shape[1])
-    counts["masked"], counts["translated"] = lengths_of(cuts).tolist(), _sums(other, cuts)
+    counts["masked"], counts["translated"] = len(other), int(other.sum())
     if n_languages > 2:
-        spoken = np.where(np.arange(rows.shape[1]) < rows.lengths[:, None], rows.language, n_languages)
-        keys = spoken + (n_languages + 1) * owners(offsets)[:, None].astype(np.int64)
-        numbers = np.bincount(keys.ravel(), minlength=(n_languages + 1) * (len(offsets) - 1))
-        by_language = numbers.reshape(-1, n_languages + 1).T[:n_languages]
-        counts |= {f"{LANGUAGE}{number}": of.tolist() for number, of in enumerate(by_language)}
-    return [{name: of[at] for name, of in counts.items()} for at in range(len(offsets) - 1)]
+        numbers = np.bincount(rows.language[rows.attention], minlength=n_languages).tolist()
+        counts |= {f"{LANGUAGE}{number}": of for number, of in enumerate(numbers)}
+    return counts
 
 
-def _totals(rows: SubwordRows, offsets: Int64) -> list[Totals]:
-    """Return the numbers of each step. offsets: int64[n + 1], where the rows of each of n steps begin."""
-    begins = offsets * rows.shape[1]
-    cuts = np.searchsorted(rows.targets, begins)
-    by_language = zip(*(_sums((rows.label_language > 0) == other, cuts) for other in (False, True)), strict=True)
-    links = linked = [0] * (len(offsets) - 1)
-    if rows.links is not None:
-        has_link = np.zeros(rows.clean_ids.size, bool)
-        has_link[rows.links[0]] = True
-        links = lengths_of(np.searchsorted(rows.links[0], begins)).tolist()
-        linked = _sums(has_link[rows.targets], cuts)
-    numbers = lengths_of(offsets).tolist(), lengths_of(cuts).tolist(), by_language, links, linked
-    return [Totals(*of_step) for of_step in zip(*numbers, strict=True)]
-
-
-def _sums(values: Ints | Bool, cuts: Int64) -> list[int]:
-    """Return the sum of each part of some values.
-
-    values [5, 1, 2], cuts [0, 2, 2, 3]  ->  [6, 0, 2]
-    """
-    sums: list[int] = lengths_of(offsets_of(values)[cuts]).tolist()
-    return sums
+def _totals(rows: SubwordRows) -> Totals:
+    """Return the numbers of the rows of a step."""
+    masked, others = len(rows.targets), int((rows.label_language > 0).sum())
+    linked = 0 if rows.links is None else int(np.isin(rows.targets, rows.links[0]).sum())
+    links = 0 if rows.links is None else rows.links.shape[1]
+    return Totals(len(rows.lengths), masked, (masked - others, others), links, linked)

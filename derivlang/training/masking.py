@@ -97,25 +97,23 @@ def choose_masked(rows: SubwordRows, keys: Keys, rate: float, *, whole_words: bo
     return hidden
 
 
-def replace(rows: SubwordRows, chosen: Bool, keys: Keys, vocabulary: LanguageIds) -> Int64:
+def with_masks(rows: SubwordRows, chosen: Bool, keys: Keys, vocabulary: LanguageIds) -> Int64:
     """Return int64[B, H]: the rows with the chosen positions masked, 80 / 10 / 10.
 
     Without replacements 90 % become masks.
     """
     inputs: Int64 = rows.clean_ids.copy()
-    row, column = np.nonzero(chosen)
-    how = keys.uniform("how", np.arange(rows.shape[1])[None])[row, column]
-    none = vocabulary.replacements == "none"
-    mask = how < _HIDE + (_OTHER if none else 0)
-    inputs[row[mask], column[mask]] = vocabulary.special_ids.mask
+    places, none = np.arange(rows.shape[1])[None], vocabulary.replacements == "none"
+    how = keys.uniform("how", places)
+    inputs[chosen & (how < _HIDE + (_OTHER if none else 0))] = vocabulary.special_ids.mask
     if none:
         return inputs
-    other = (how >= _HIDE) & (how < _HIDE + _OTHER)
-    at = row[other], column[other]
-    bits = keys.bits("other", np.arange(rows.shape[1])[None])[at] >> np.uint64(1)
+    other = chosen & (how >= _HIDE) & (how < _HIDE + _OTHER)
+    ids, bits = inputs[other], keys.bits("other", places)[other] >> np.uint64(1)
     for language, drawn in enumerate(vocabulary.drawn):
-        here = rows.language[at] == language
-        inputs[at[0][here], at[1][here]] = drawn[(bits[here] % np.uint64(len(drawn))).astype(np.int64)]
+        here = rows.language[other] == language
+        ids[here] = drawn[(bits[here] % np.uint64(len(drawn))).astype(np.int64)]
+    inputs[other] = ids
     return inputs
 
 
@@ -124,7 +122,7 @@ def mask(
 ) -> SubwordRows:
     """Mask rows in the usual way, with the original sub-words as labels."""
     chosen = choose_masked(rows, keys, rate, whole_words=whole_words)
-    return rows.predicting(np.flatnonzero(chosen), replace(rows, chosen, keys, vocabulary))
+    return rows.predicting(np.flatnonzero(chosen), with_masks(rows, chosen, keys, vocabulary))
 
 
 def whole_words(rows: SubwordRows, able: Bool) -> Bool:

@@ -19,7 +19,6 @@ from derivlang.core.settings import declared, given
 from derivlang.lexical.settings import warn_of_fractions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.record import digest
 from derivlang.training import run_folder
 from derivlang.training.begun_from import checkpoint_folder, config_of, has_language_ids, with_tokenizer
 from derivlang.training.config import ModelConfig
@@ -56,13 +55,6 @@ class RunPlan:
     def objective(self) -> Objective:
         return read_objective(self.settings.objective)
 
-    @property
-    def fingerprint(self) -> str:
-        """16 hex digits of what is asked, without the run's folder: equal for the same command."""
-        paths = replace(self.paths, run=Path())
-        duration = self.session.tokens, self.session.epochs, self.session.budget
-        return digest([self.settings, self.request, paths, duration, self.model_config])
-
 
 @only_main_warns()
 def plan_of(
@@ -86,7 +78,7 @@ def plan_of(
     recorded = (before or {}).get("settings", {}).get("language_ids")
     if options.get("language_ids") is None and isinstance(recorded, bool):
         settings = replace(settings, language_ids=recorded)
-    paths = RunPaths(run=out, parser=options.get("parser"), parses=options.get("parses"), **given(RunPaths, options))
+    paths = RunPaths(run=out, **given(RunPaths, options))
     _check_size(options["vocab_size"], with_tokenizer(paths, settings, before).tokenizer)
     plan = RunPlan(settings, model_config, request, paths, session, resume, force, before)
     # The cells of a study, which give factors, share settings: nothing is said of these.
@@ -125,15 +117,29 @@ def settings_of(
     settings, model_config = _settings(source, {**options, "precision": precision})
     use_threads(session.threads, model_config.width)
     if session.tracker:
-        from derivlang.training.trainer import check_trackers  # imported late: it loads torch
-
-        check_trackers(tuple(session.tracker))
+        _check_trackers(tuple(session.tracker))
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return (
         settings,
         model_config,
         replace(session, compile=can_compile() if session.compile is None else session.compile),
     )
+
+
+def _check_trackers(asked: tuple[str, ...]) -> None:
+    """Raise UsageError for a tracker that `accelerate` does not know, or whose package is not installed.
+
+    asked: NAME=PROJECT each.
+    """
+    from accelerate.tracking import LOGGER_TYPE_TO_CLASS, get_available_trackers
+
+    for name in (one.partition("=")[0] for one in asked):
+        if name not in LOGGER_TYPE_TO_CLASS:
+            raise unknown("experiment tracker", name, LOGGER_TYPE_TO_CLASS, where="--tracker", id="unknown-tracker")
+        if name not in map(str, get_available_trackers()):
+            raise UsageError(
+                f"{name} is not installed", where="--tracker", fix=f"pip install {name}", id="missing-package"
+            )
 
 
 def with_languages(source: str | None, options: dict[str, Any]) -> str | None:
@@ -151,11 +157,13 @@ def with_languages(source: str | None, options: dict[str, Any]) -> str | None:
         options["lang"] = asked[0].lang
     first, second = asked[:2]
     parts = first.part, second.part
-    short = [Language(name=first.name, text=first.text, part=first.part)]
-    short.append(Language(name=second.name, t=second.t, part=second.part))
+    short = (
+        Language(name=first.name, text=first.text, part=first.part),
+        Language(name=second.name, t=second.t, part=second.part),
+    )
     halves = parts == ("1/2", "2/2")
     named = options.get("dictionary") or any("=" in str(file) for file in options.get("pairs") or ())
-    if list(asked) == short and (halves or not any(parts)) and not named:
+    if asked == short and (halves or not any(parts)) and not named:
         options |= {"language": (), "halves": halves or None}
     else:
         options["language"] = tuple(map(str, asked))
@@ -177,10 +185,21 @@ def _settings(source: str | None, options: Mapping[str, Any]) -> tuple[TrainingS
     elsewhere = None if options.get("init") is None else checkpoint_folder(options["init"])
     if elsewhere is None:
         model_config = ModelConfig.read(asked["model"])
-        described = _described(model_config, asked["model"])
+    elif asked["model"] != declared(TrainingSettings)["model"].default:
+        raise UsageError(
+            f"{options['init']} is a model already, but --model {asked['model']} asks for another one",
+            where="--model",
+            fix="leave one of them out",
+            id="other-model",
+        )
     else:
-        model_config, tied = _of_checkpoint(elsewhere, asked, options["init"])
-        described = {**model_config.training, "tie": tied}
+        asked["model"] = options["init"]
+        model_config = config_of(elsewhere, options["init"])
+    described = dict(model_config.training)
+    names = [one.name for one in declared(TrainingSettings).values() if one.in_file]
+    for name in described:
+        if name not in names:
+            raise unknown("setting of [training]", name, names, where=asked["model"])
     if options.get("tokens") is not None or options.get("epochs") is not None:
         described["steps"] = None  # they follow from the data
     elif asked.get("steps", described.get("steps")) is None:
@@ -221,31 +240,3 @@ def _check_text(objective: Objective, options: Mapping[str, Any], *, source: boo
             raise UsageError("has no effect without --source", where=one.option, fix="leave it out", id="unused-option")
     if not source and options.get("data_only"):
         raise UsageError("there is no text to encode without --source", where="--data-only", id="unused-option")
-
-
-def _of_checkpoint(folder: Path, asked: dict[str, Any], name: str) -> tuple[ModelConfig, bool]:
-    """Return the config of a checkpoint and whether its embeddings are tied; `asked["model"]` becomes its name.
-
-    Raise UsageError if another model was asked for.
-    """
-    if asked["model"] != declared(TrainingSettings)["model"].default:
-        raise UsageError(
-            f"{name} is a model already, but --model {asked['model']} asks for another one",
-            where="--model",
-            fix="leave one of them out",
-            id="other-model",
-        )
-    asked["model"] = name
-    return config_of(folder, name)
-
-
-def _described(model_config: ModelConfig, where: str) -> dict[str, Any]:
-    """The settings of [training] in a model's description. Raise UsageError for an unknown name."""
-    names = [one.name for one in declared(TrainingSettings).values() if one.in_file]
-    for name in model_config.training:
-        if name not in names:
-            raise unknown("setting of [training]", name, names, where=where)
-    settings = dict(model_config.training)
-    for name in {"dict_coverage", "parallel"} & settings.keys():  # 12.5 and "1/3" are both percents
-        settings[name] = str(settings[name])
-    return settings

@@ -25,7 +25,7 @@ from derivlang.store import made_of
 from derivlang.training.data import Data
 from derivlang.training.data_folder import LANGUAGES, DataFolder, Origin, identity_of, languages_of
 from derivlang.training.encode import encode, heldout_overlap
-from derivlang.training.language import OPTION, PairedLanguages, by_text, only_file, paired_languages
+from derivlang.training.language import OPTION, by_text, only_file, paired_languages
 from derivlang.training.languages import (
     SOURCE,
     TOKENIZER,
@@ -48,10 +48,11 @@ class Prepared:
 
     settings: of the run. folder: of the data, shared by runs. files: what a run keeps to use its model, by name:
     folders of tokenizers, a fitted lexicon, a dictionary. encoded: the texts for each row length, the source's first;
-    none of a run that reads only pairs. pairs: where sentence pairs come from. dictionary: without a twin it is one of
-    words, None if none was given. given: the name of the file of a dictionary that was given, "" if it was made.
-    origin: the files of the source; None without one. used: the names of the folders of data that the run uses.
-    overlap: held-out sentences of the source that other texts have. others: the files of these texts.
+    none of a run that reads only pairs. pairs: where sentence pairs come from, as of `paired_languages`. dictionary:
+    without a twin it is one of words, None if none was given. given: the name of the file of a dictionary that was
+    given, "" if it was made. origin: the files of the source; None without one. used: the names of the folders of data
+    that the run uses. overlap: held-out sentences of the source that other texts have. others: the files of these
+    texts.
     """
 
     settings: TrainingSettings
@@ -59,7 +60,7 @@ class Prepared:
     languages: Languages
     files: Mapping[str, Path]
     encoded: Mapping[int, tuple[Data, ...]]
-    pairs: tuple[PairedLanguages, ...]
+    pairs: Mapping[tuple[int, int], Path | None]
     dictionary: Translations | None
     given: str = ""
     origin: Origin | None = None
@@ -85,20 +86,20 @@ class Prepared:
 
     def text(self, length: int, language: int) -> Data:
         """Return the text of a language, in pieces for rows of a length."""
-        return next(data for data, numbers in self.texts_of(length) if language in numbers)
+        return self.by_language(length)[language]
+
+    def by_language(self, length: int) -> dict[int, Data]:
+        """Return the text that each language reads, by its number, in pieces for rows of a length."""
+        return {number: data for data, numbers in self.texts_of(length) for number in numbers}
 
     def texts_of(self, length: int) -> list[tuple[Data, tuple[int, ...]]]:
         """Return the texts in pieces for rows of a length, and the languages that read them."""
         return list(zip(self.encoded.get(length, ()), by_text(self.settings.asked), strict=False))
 
     @property
-    def pair_files(self) -> list[Path]:
-        """The files of sentence pairs."""
-        return [one.path for one in self.pairs if one.path is not None]
-
-    def fingerprints(self, first: int, last: int | None = None) -> str | None:
-        """Return the fingerprints of some texts; None if there are none."""
-        return "+".join(data.fingerprint for data in self.texts[first:last]) or None
+    def pair_files(self) -> dict[tuple[int, int], Path]:
+        """The files of sentence pairs, by the numbers of both languages."""
+        return {sides: path for sides, path in self.pairs.items() if path is not None}
 
 
 def prepare_data(
@@ -126,7 +127,7 @@ def prepare_data(
     if settings.language:
         dictionary = _dictionaries(folder, languages, files, given)
     elif languages.are_mapped:
-        file = only or _dictionary(folder, files[TOKENIZER])
+        file = only or _dictionary(folder, languages.readers[-1].pipeline, files[TOKENIZER])
         dictionary = read_entries(file, languages, warn)
         files |= {DICTIONARY: file, f"{DICTIONARY}.recipe.json": Path(f"{file}.recipe.json")}
     elif only is not None:
@@ -136,18 +137,17 @@ def prepare_data(
     folders, every = folder.texts(), list(dict.fromkeys((settings.seq_len, *sorted(lengths))))
     encoded, overlap = _encoded_texts(folders, languages, every)
     _check_unknown(folder, languages, encoded[settings.seq_len])
-    places = zip(by_text(settings.asked), encoded[settings.seq_len], strict=True)
-    texts = {number: text for numbers, text in places for number in numbers}
     names = [language.name for language in settings.asked]
-    for one in given:
-        check_direction(one, languages, texts, names)
     files_given = [f"{names[one.left]}-{names[one.right]}={one.path.name}" for one in given]
     name = ", ".join(files_given or [path.name for path in paths.dictionary])
     pairs = paired_languages(settings.asked, paths.pairs, named=bool(settings.language))
-    return Prepared(
-        settings, folder.path, languages, files, encoded, pairs, dictionary, name, folder.origin, folder.used, overlap,
+    prepared = Prepared(
+        settings, paths.home, languages, files, encoded, pairs, dictionary, name, folder.origin, folder.used, overlap,
         tuple(one.origin for one in folders[1:]),
     )  # fmt: skip
+    for one in given:
+        check_direction(one, languages, prepared.by_language(settings.seq_len), names)
+    return prepared
 
 
 def prepare_pairs(settings: TrainingSettings, paths: RunPaths) -> Prepared:
@@ -182,25 +182,25 @@ def prepare_pairs(settings: TrainingSettings, paths: RunPaths) -> Prepared:
 def _check_unknown(folder: DataFolder, languages: Languages, texts: Sequence[Data]) -> None:
     """Warn of a language with many unknown sub-words; with --language, raise DataError if they are very many."""
     asked, several = folder.settings.asked, bool(folder.settings.language)
-    for place, number in [(place, number) for place, numbers in enumerate(by_text(asked)) for number in numbers]:
-        reader, text = languages.readers[number], texts[place]
-        share, mapped = text.recipe["unknown_percent"][text.column[number]], reader.lexicon is None
-        where = f"the tokenizer of {reader.tokenizer.folder}"
-        side, hint = ("the derived language", SCRIPT_HINT) if not mapped else (text.recipe["source"], "")
-        if several:
-            side, hint = asked[number].name, ""
-        elif number == SOURCE or (not place and mapped):
-            continue
-        if several and share > _UNREADABLE:
-            raise DataError(
-                f"{share:.1f} % of the sub-words of {side} are unknown to {where}",
-                where=f"{OPTION} {side}",
-                fix="give it a tokenizer of its text (tokenizer:DIR), or --tokenizer of all texts: "
-                "derivlang tokenizer train SOURCE --text OTHER",
-                id="unknown-subwords",
-            )
-        if told := unknown_warning(share, side, where, hint):
-            warn(told)
+    for text, numbers in zip(texts, by_text(asked), strict=True):
+        for number in numbers:
+            reader, share = languages.readers[number], text.recipe["unknown_percent"][text.column[number]]
+            mapped, where = reader.lexicon is None, f"the tokenizer of {reader.tokenizer.folder}"
+            side, hint = (text.recipe["source"], "") if mapped else ("the derived language", SCRIPT_HINT)
+            if several:
+                side, hint = asked[number].name, ""
+            elif number == SOURCE or (mapped and text is texts[0]):
+                continue
+            if several and share > _UNREADABLE:
+                raise DataError(
+                    f"{share:.1f} % of the sub-words of {side} are unknown to {where}",
+                    where=f"{OPTION} {side}",
+                    fix="give it a tokenizer of its text (tokenizer:DIR), or --tokenizer of all texts: "
+                    "derivlang tokenizer train SOURCE --text OTHER",
+                    id="unknown-subwords",
+                )
+            if told := unknown_warning(share, side, where, hint):
+                warn(told)
 
 
 def _dictionaries(
@@ -213,7 +213,7 @@ def _dictionaries(
     read: dict[int, Translations] = {}
     for number, (language, reader) in enumerate(zip(folder.settings.asked, languages.readers, strict=True)):
         if reader.twin is not None and reader.twin.map.overlap != 100:
-            path = _dictionary(folder.of(language), files[TOKENIZER])
+            path = _dictionary(folder, reader.pipeline, files[TOKENIZER])
             read[number] = read_entries(path, languages, warn, number)
             files[f"{LANGUAGES}/{language.name}/{DICTIONARY}"] = path
     if given:
@@ -221,9 +221,9 @@ def _dictionaries(
     return joined(read) if read else None
 
 
-def _dictionary(folder: DataFolder, tokenizer: Path) -> Path:
-    """Return the dictionary of this coverage, made if it is missing. All objectives share the file."""
-    settings, plain = folder.settings, replace(twin_trans(folder.pipeline), overlap=0)
+def _dictionary(folder: DataFolder, pipeline: Pipeline, tokenizer: Path) -> Path:
+    """Return the dictionary of a language and this coverage, made if it is missing. All objectives share the file."""
+    settings, plain = folder.settings, replace(twin_trans(pipeline), overlap=0)
     # An overlap keeps words, but every vocabulary entry still has a twin.
     options = DictionaryOptions(
         out=Path(DICTIONARY),

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,12 +18,11 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.record import check_same, digest
 from derivlang.training import run_folder
-from derivlang.training.config import ModelConfig
 from derivlang.training.devices import processes
 from derivlang.training.doses import doses_of
 from derivlang.training.language import by_text
-from derivlang.training.loader import Loader, OpenStream
-from derivlang.training.objectives.base import Objective
+from derivlang.training.loader import Loader
+from derivlang.training.plan import RunPlan
 from derivlang.training.prepare import Prepared
 from derivlang.training.settings import CHOSEN, RECORDED, TrainingSettings
 from derivlang.training.translations import DICTIONARY
@@ -37,28 +35,19 @@ RULE_VERSION = 3
 class RunInputs:
     """Everything that a run's model depends on.
 
-    settings: with what follows from the data. loader: of all processes together. init: what it begins from, as of
-    `init_of`; None for a new model.
+    plan: its settings are with what follows from the data. loader: of all processes together. init: what it begins
+    from, as of `init_of`; None for a new model.
     """
 
-    settings: TrainingSettings
-    model_config: ModelConfig
+    plan: RunPlan
     prepared: Prepared
     loader: Loader
     init: dict[str, Any] | None = None
 
     @property
-    def objective(self) -> Objective:
-        return self.loader.objective
-
-    @property
-    def streams(self) -> tuple[OpenStream, ...]:
-        return self.loader.streams
-
-    @property
     def facts(self) -> dict[str, dict[str, Any]]:
         """What the streams record of themselves, by name."""
-        return {one.stream.name: one.source.facts() for one in self.streams}
+        return {one.stream.name: one.source.facts() for one in self.loader.streams}
 
     @property
     def unread(self) -> dict[str, Any]:
@@ -66,43 +55,45 @@ class RunInputs:
         prepared = self.prepared
         of_files = 0 < len(prepared.pair_files) == len(prepared.pairs)  # no pairs are of the corpus
         given = {"dictionary": prepared.given, "pairs": of_files}
-        reads = self.objective.reads({name for name, is_file in given.items() if is_file})
-        return {name: value for name, value in record_of(self.settings).items() if name in CHOSEN.keys() - reads}
+        reads = self.loader.objective.reads({name for name, is_file in given.items() if is_file})
+        return {name: value for name, value in record_of(self.plan.settings).items() if name in CHOSEN.keys() - reads}
 
     @property
     def fingerprint(self) -> str:
         """16 hex digits of everything that the model depends on."""
         prepared = self.prepared
         parts = (
-            record_of(self.settings),
+            record_of(self.plan.settings),
             self._config,
             [[data.fingerprint for data in prepared.encoded[length]] for length in sorted(prepared.encoded)],
             None if prepared.dictionary is None else prepared.dictionary.sha256,
             [facts.get("sha256") for facts in self.facts.values()],
             *(facts["shortest"] for facts in self.facts.values() if "shortest" in facts),  # a default is in no spec
-            [str(one.size) for one in self.streams],
-            *("sorted" for one in self.streams if one.source.n > 1 << 21),  # 0.4.0 had another order of many rows
+            [str(one.size) for one in self.loader.streams],
+            # 0.4.0 had another order of many rows
+            *("sorted" for one in self.loader.streams if one.source.n > 1 << 21),
             self.init and self.init["weights"],
             RULE_VERSION,
-            self.objective.rules,
+            self.loader.objective.rules,
         )
         return digest(parts)
 
     @property
     def _config(self) -> dict[str, Any]:
         """The content of the model's config, without its name."""
-        config = self.model_config
+        config = self.plan.model_config
         return {"type": config.type, "fields": dict(config.fields), "std": config.embedding_std}
 
-    def check_same_run(self, before: Mapping[str, Any], run: Path) -> None:
-        """Raise StoreError if the run to resume, with the record `before`, had other settings or data."""
-        if before["fingerprint"] == self.fingerprint:
+    def check_same_run(self) -> None:
+        """Raise StoreError if the run to resume had other settings or data."""
+        before = self.plan.before
+        if before is None or before["fingerprint"] == self.fingerprint:
             return
-        recorded, wanted = _compared(before), _compared(self.record(0, None, None, ()))
+        recorded, wanted = _compared(before), _compared(self.record(0))
         # The same command means other settings if the model's own have changed since.
         former = " ".join(
             f"{declared(TrainingSettings)[name].option} {recorded[name]}"
-            for name in self.model_config.training
+            for name in self.plan.model_config.training
             if name in recorded and recorded[name] != wanted.get(name) and declared(TrainingSettings)[name].option
         )
         changed = self._changed(before)
@@ -111,7 +102,7 @@ class RunInputs:
             recorded,
             wanted,
             "is another run",
-            where=str(run),
+            where=str(self.plan.paths.run),
             fix=f"give the same command and text as before, or another folder{also}",
             id="other-run",
             words={
@@ -119,8 +110,8 @@ class RunInputs:
                 "derived_data": f"the encoded text of its derived language is another one{changed}",
                 "streams": "its sentence pairs are others",
                 "dictionary": f"its dictionary is not {self.prepared.files.get(DICTIONARY, 'the given one')}",
-                "fingerprint": f"the config of the model {self.settings.model}, or derivlang's rules, have changed "
-                "since",
+                "fingerprint": f"the config of the model {self.plan.settings.model}, or derivlang's rules, have "
+                "changed since",
             },
         )
 
@@ -131,31 +122,23 @@ class RunInputs:
         changed = [file["name"] for file in files if was.get(file["name"], file["sha256"]) != file["sha256"]]
         if changed:
             return f": {first_names(changed)} {'has' if len(changed) == 1 else 'have'} changed"
-        asked = self.settings.asked
+        asked = self.plan.settings.asked
         texts = [asked[numbers[0]].text for numbers in by_text(asked)[1:]]
         return f": {first_names(texts)} may have changed" if texts else ""
 
     def reached(self, step: int, subwords: int, seconds: float, counts: Mapping[str, int]) -> dict[str, Any]:
         """Return what run.json says of how far a run has come. counts: of its first `step` steps."""
         pairs = self.prepared.dictionary
-        entries = len(pairs.pairs) if self.objective.dictionary and pairs is not None else None
-        asked = self.settings.asked
+        entries = len(pairs.pairs) if self.loader.objective.dictionary and pairs is not None else None
+        asked = self.plan.settings.asked
         names = [one.name for one in asked] if len(asked) > 2 else []
-        doses = doses_of(Counter(counts), self.objective, self.streams, step, entries, names)
+        doses = doses_of(Counter(counts), self.loader.objective, self.loader.streams, step, entries, names)
         return {"step": step, "tokens": subwords, "seconds": seconds, "doses": doses}
 
-    def record(
-        self,
-        parameters: int,
-        request: SourceRequest | None,
-        before: Mapping[str, Any] | None,
-        factors: tuple[str, ...],
-    ) -> dict[str, Any]:
-        """Return the content of run.json at the beginning.
-
-        parameters: number of the model's weights. before: the record of the resumed run. factors: as of --factor.
-        """
-        settings, model_config, prepared = self.settings, self.model_config, self.prepared
+    def record(self, parameters: int) -> dict[str, Any]:
+        """Return the content of run.json at the beginning. parameters: number of the model's weights."""
+        plan, prepared, objective = self.plan, self.prepared, self.loader.objective
+        settings, model_config, before = plan.settings, plan.model_config, plan.before
         unread, origin = self.unread, prepared.origin
         record = {
             "format": run_folder.FORMAT,
@@ -179,25 +162,25 @@ class RunInputs:
                 "tie": settings.tie,
                 "language_ids": settings.language_ids,
             },
-            "dictionary": self._dictionary() if self.objective.dictionary else None,
-            "alignment_dictionary": None if self.objective.dictionary else self._dictionary(),
+            "dictionary": self._dictionary() if objective.dictionary else None,
+            "alignment_dictionary": None if objective.dictionary else self._dictionary(),
             "parallel": None if "parallel" in unread else settings.parallel,
-            "data": prepared.fingerprints(0, 1) or "",
+            "data": "".join(data.fingerprint for data in prepared.texts[:1]),
             "folders": sorted(set(prepared.used)),
             "fingerprint": self.fingerprint,
             "pipeline": prepared.languages.fingerprint(),
             "training_files": origin and origin.files,
             "heldout_files": origin and origin.heldout,
-            "settings": {name: value for name, value in record_of(self.settings).items() if name not in unread},
+            "settings": {name: value for name, value in record_of(self.plan.settings).items() if name not in unread},
             "unread": unread,
-            "reading": None if request is None else reading_of(request),
+            "reading": None if plan.request is None else reading_of(plan.request),
             "streams": {
                 one.stream.name: {
                     "rows_per_step": one.size if isinstance(one.size, int) else round(float(one.size), 4),
                     "length": one.source.length,
                     **one.source.facts(),
                 }
-                for one in self.streams
+                for one in self.loader.streams
             },
         }
         if settings.language:
@@ -210,11 +193,11 @@ class RunInputs:
                 if number
             }
         if len(prepared.texts) > 1:
-            record["derived_data"] = prepared.fingerprints(1)
+            record["derived_data"] = "+".join(data.fingerprint for data in prepared.texts[1:])
             record["heldout_overlap"] = prepared.overlap
         if self.init is not None:
             record["init"] = self.init
-        if levels := levels_of(factors):
+        if levels := levels_of(tuple(plan.session.factor)):
             record["factors"] = levels
         earlier = [] if before is None else before.get("environments") or []
         every = [*earlier, environment()]
@@ -223,7 +206,7 @@ class RunInputs:
 
     def _dictionary(self) -> dict[str, Any] | None:
         """Return what run.json records of the dictionary: how it was chosen, or the name of the file that was given."""
-        settings, prepared = self.settings, self.prepared
+        settings, prepared = self.plan.settings, self.prepared
         if prepared.dictionary is None:
             return None
         chosen = {"coverage": settings.dict_coverage, "by": settings.dict_by, "seed": settings.dict_seed}

@@ -18,6 +18,7 @@ from derivlang.core.messages import counted, warn
 from derivlang.formats.progress import stage
 from derivlang.store.disk import LOCK, held
 from derivlang.store.folders import sweep
+from derivlang.store.record import digest
 from derivlang.training import checkpoint, run_folder
 from derivlang.training.begun_from import checkpoint_folder, with_tokenizer
 from derivlang.training.checkpoint import LOG, Checkpoint, run_and_step
@@ -62,7 +63,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
     run, ranks = plan.paths.run, processes()
     main, going = ranks.is_main_process, {"resume": plan.resume, "force": plan.force}
     if not main:  # processes wait for each other where they log and save, so all must do so at the same steps
-        plan = replace(plan, session=plan.session.silent())
+        plan = replace(plan, session=replace(plan.session, logged=SessionSettings.logged, tracker=()))
 
     with _held(plan) if main else nullcontext():
         # Everything up to the loop is done by the main process first; the others then reuse its files.
@@ -77,17 +78,17 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
             inputs = _data(plan)
             prepared = inputs.prepared
             if before is not None:
-                inputs.check_same_run(before, run)
+                inputs.check_same_run()
                 if main:
                     run_folder.restore(run, prepared.languages.pipeline, prepared.files, before)
                 if before["status"] == "done" and before.get("result"):
                     return {**before["result"], "doses": before.get("doses", {})}
             last = None if before is None else _last_checkpoint(run, inputs.fingerprint)
-            check_division(plan.settings, inputs.streams, ranks.num_processes)
+            check_division(plan.settings, inputs.loader.streams, ranks.num_processes)
 
             # Model
             lm = _model(inputs, last)
-            record = inputs.record(n_parameters(lm), plan.request, before, tuple(plan.session.factor))
+            record = inputs.record(n_parameters(lm))
             if main:
                 sweep(run)
                 if before is None:
@@ -98,12 +99,12 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
                 run_folder.write(run, record)
 
         # Loop
-        steps = inputs.settings.steps or 0
+        steps = inputs.plan.settings.steps or 0
         within = log_within(plan.session, plan.settings.steps or steps, steps)
         try:
             with stage("training", "steps", steps):
                 options: Any = {"fingerprint": inputs.fingerprint, "last": last, "options": within}
-                trained = train(run, inputs.settings, lm, inputs.loader, **options)
+                trained = train(run, inputs.plan.settings, lm, inputs.loader, **options)
         except BaseException:  # also an interrupt: run.json says how far the run has come
             if main:
                 run_folder.write(run, {**record, **_reached(run, inputs), "status": "stopped"})
@@ -116,7 +117,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
 @contextmanager
 def _held(plan: RunPlan) -> Iterator[None]:
     """Hold the folder of a run, unless the run is finished and nothing will be written. Raise StoreError as `held`."""
-    run, settings = plan.paths.run, plan.settings
+    run, settings, session = plan.paths.run, plan.settings, plan.session
     # Said at once, not after the other run.
     before = run_folder.record_to_resume(run, resume=plan.resume, force=plan.force)
     if before is not None and before["status"] == "done":
@@ -125,7 +126,9 @@ def _held(plan: RunPlan) -> Iterator[None]:
         return
     # The lock says what is trained: a process with the same plan waits for this one, any other is refused.
     told = f"{settings.objective} of {settings.spec}, seed {settings.seed}"
-    with held(run, plan.fingerprint, told, what="a model in this folder", waits=plan.resume, lock=run / LOCK):
+    duration = session.tokens, session.epochs, session.budget
+    asked = digest([settings, plan.request, replace(plan.paths, run=Path()), duration, plan.model_config])
+    with held(run, asked, told, what="a model in this folder", waits=plan.resume, lock=run / LOCK):
         yield
 
 
@@ -137,8 +140,7 @@ def _data(plan: RunPlan) -> RunInputs:
     check_dictionary(prepared, objective)
     streams = open_streams(objective, prepared)
     check_pairs(paths.pairs, objective, streams)
-    texts = {number: text for text, numbers in prepared.texts_of(settings.seq_len) for number in numbers}
-    ids = LanguageIds.of(prepared.languages, settings.replacements, texts)
+    ids = LanguageIds.of(prepared.languages, settings.replacements, prepared.by_language(settings.seq_len))
     context = Context(ids, settings.mask, prepared.dictionary)
     # A run that begins from another one does not see its rows and masks again.
     seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init['weights']}")) >> 1
@@ -153,7 +155,7 @@ def _data(plan: RunPlan) -> RunInputs:
     if begins:
         warn(f"the run ends after {counted(steps, 'step')}, before the shares from step {begins[0]:,} on")
     resolved = replace(settings, vocab_size=prepared.languages.tokenizer.size, steps=steps)
-    return RunInputs(resolved, plan.model_config, prepared, loader, init)
+    return RunInputs(replace(plan, settings=resolved), prepared, loader, init)
 
 
 @only_main_warns()
@@ -194,10 +196,11 @@ def _last_checkpoint(run: Path, fingerprint: str) -> Checkpoint | None:
 
 def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
     """Return the model of a checkpoint, of a run to begin from, or a new one."""
-    settings, model_config, prepared = inputs.settings, inputs.model_config, inputs.prepared
-    longest = max(settings.seq_len, *(one.source.length for one in inputs.streams))
+    settings, model_config, prepared = inputs.plan.settings, inputs.plan.model_config, inputs.prepared
+    streams = inputs.loader.streams
+    longest = max(settings.seq_len, *(one.source.length for one in streams))
     if last is not None:
-        lm = last.load_model()
+        lm = checkpoint.load_model(last.folder / checkpoint.MODEL)
         set_tie(lm, settings.tie)
     elif inputs.init is not None:
         lm = init_model(inputs.init, settings, model_config, prepared.languages, longest)
@@ -209,7 +212,7 @@ def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
         )
     if last is None and settings.embeddings == "copy":
         copy_embeddings(lm, prepared.languages)
-    if any(one.stream.reset for one in inputs.streams):
+    if any(one.stream.reset for one in streams):
         check_reset(lm)
     freeze(lm, settings.freeze)
     return lm
@@ -228,7 +231,7 @@ def _finish(
     run: Path, inputs: RunInputs, record: dict[str, Any], trained: dict[str, Any], *, main: bool
 ) -> dict[str, Any]:
     """Write the model and the record of a finished run, and return its result. trained: what `train` returned."""
-    steps = inputs.settings.steps or 0
+    steps = inputs.plan.settings.steps or 0
     reached = inputs.reached(steps, trained["subwords"], trained["seconds"], trained["counts"])
     result = {
         "out": str(run),

@@ -224,7 +224,7 @@ def clear(run: Path, needed: Iterable[Path]) -> None:
 
 
 def create(run: Path, pipeline: Pipeline, files: Mapping[str, Path]) -> None:
-    """Write the folder of a new run with all files needed to use its model.
+    """Write the folder of a new run with all files needed to use its model, and those that its spec names.
 
     files: by their names in the folder, as in `Prepared`. Raise StoreError, before anything is written, if one is there
     with another content.
@@ -270,12 +270,6 @@ def _copies(pipeline: Pipeline, files: Mapping[str, Path]) -> dict[str, bytes]:
             if file.exists() and file.name != RECIPE:
                 copies[name + file.as_posix().removeprefix(path.as_posix())] = file.read_bytes()
     return copies
-
-
-def keep_files(run: Path, pipeline: Pipeline) -> None:
-    """Write copies of the files that the spec of a run names: only these are read when the run is evaluated."""
-    for name, content in _copies(pipeline, {}).items():
-        _write_copy(run / name, content)
 
 
 def _write_copy(path: Path, content: bytes) -> None:

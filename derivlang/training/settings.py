@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import OPTIONS, Settings, declared, setting
 from derivlang.core.takes import Names, Percent, Takes
+from derivlang.engine.options import ParserNames
 from derivlang.formats.places import OptionalPath, PathLike
 from derivlang.lexical.settings import By, percent
 from derivlang.training.language import UNREAD, Language, read_languages
@@ -328,10 +329,6 @@ class SessionSettings(SessionOptions):
 
     logged: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
 
-    def silent(self) -> SessionSettings:
-        """Return the settings of a process that logs and saves at the same steps, but writes nothing."""
-        return replace(self, logged=SessionSettings.logged, tracker=())
-
 
 @dataclass(frozen=True, kw_only=True)
 class DataPaths(Settings):
@@ -359,17 +356,16 @@ class DataPaths(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunPaths(DataPaths):
-    """Where a run reads and writes. run: its folder. parser, parses: as of `make`."""
+class RunPaths(DataPaths, ParserNames):
+    """Where a run reads and writes. run: its folder."""
 
     if TYPE_CHECKING:
         data: OptionalPath = _READ
         tokenizer: OptionalPath = _READ
+        parses: OptionalPath = _READ
         dictionary: tuple[Path, ...] = _READ
         pairs: tuple[Path, ...] = _READ
     run: Path
-    parser: str | None = None
-    parses: Path | None = None
 
     @property
     def home(self) -> Path:

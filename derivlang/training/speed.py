@@ -7,6 +7,7 @@ it; `tools/bench_train.py` compares it with the rate of matrix products.
 from __future__ import annotations
 
 import time
+from itertools import islice
 
 import numpy as np
 import torch
@@ -53,18 +54,19 @@ def steps_per_second(trainer: Trainer, loader: Loader, settings: TrainingSetting
     """Train for some seconds after a warm-up, and return the number of steps per second."""
     device, progress = trainer.net.lm.device, Progress(None)
     every = 5 if device.type == "cuda" else 2  # steps between looks at the clock, which wait for a GPU
-    began = 0.0
-    for step, micros in enumerate(loader.on_device(0, 1 << 40, device)):
-        if step % every == 0 and step:
-            if device.type == "cuda":
-                torch.cuda.synchronize()
-            now = time.perf_counter()
-            if step == every:  # the end of the warm-up
-                began = now
-            elif now - began >= seconds:
-                break
-        trainer.update(micros, step, settings.learning_rate, progress)
-    return (step - every) / (now - began)
+    steps = enumerate(loader.on_device(0, 1 << 40, device))
+
+    def train() -> float:
+        for step, micros in islice(steps, every):
+            trainer.update(micros, step, settings.learning_rate, progress)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    n, began = 0, train()
+    while (now := train()) - began < seconds:
+        n += every
+    return (n + every) / (now - began)
 
 
 def made_up(vocab_size: int, seq_len: int, rows: int) -> Data:

@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from derivlang.core.errors import DataError, UsageError, unknown
+from derivlang.core.errors import DataError
 from derivlang.core.keys import text_key
 from derivlang.core.plugins import is_own, plug_in_errors
 from derivlang.formats.progress import steps_done
@@ -311,22 +311,6 @@ class Progress:
         self._last = now
         self._clear()
         return entry
-
-
-def check_trackers(asked: tuple[str, ...]) -> None:
-    """Raise UsageError for a tracker that `accelerate` does not know, or whose package is not installed.
-
-    asked: NAME=PROJECT each.
-    """
-    from accelerate.tracking import LOGGER_TYPE_TO_CLASS, get_available_trackers
-
-    for name in (one.partition("=")[0] for one in asked):
-        if name not in LOGGER_TYPE_TO_CLASS:
-            raise unknown("experiment tracker", name, LOGGER_TYPE_TO_CLASS, where="--tracker", id="unknown-tracker")
-        if name not in map(str, get_available_trackers()):
-            raise UsageError(
-                f"{name} is not installed", where="--tracker", fix=f"pip install {name}", id="missing-package"
-            )
 
 
 def trackers_of(asked: Sequence[str], run: Path) -> list[Any]:

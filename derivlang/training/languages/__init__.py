@@ -6,10 +6,6 @@ there is one.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
-from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.training.languages.joint import (
     LEXICON,
     Languages,
@@ -18,6 +14,7 @@ from derivlang.training.languages.joint import (
     of_several,
     of_texts,
     of_twin,
+    tokenizer_of,
     twin_trans,
 )
 from derivlang.training.languages.readers import (
@@ -48,7 +45,6 @@ __all__ = [
     "LanguageReader",
     "SpecialIds",
     "check_words",
-    "fingerprint_of",
     "is_mapped",
     "load",
     "of_several",
@@ -57,14 +53,3 @@ __all__ = [
     "tokenizer_of",
     "twin_trans",
 ]
-
-
-def tokenizer_of(folder: Path) -> Tokenizer | ForeignTokenizer:
-    """Return the tokenizer of a folder. Raise StoreError if there is none, or if it is damaged."""
-    return ForeignTokenizer.load(folder) if is_foreign(folder) else Tokenizer.load(folder)
-
-
-def fingerprint_of(tokenizer: Path) -> str:
-    """Return 16 hex digits that identify the tokenizer of a folder. Raise StoreError as `tokenizer_of`."""
-    loaded = tokenizer_of(tokenizer)
-    return loaded.fingerprint if isinstance(loaded, ForeignTokenizer) else loaded.fingerprint()

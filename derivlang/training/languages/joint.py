@@ -172,15 +172,21 @@ class Languages:
         return {"tokenizer": self.tokenizer.fingerprint, "twin": dict(self.twin.tokenizer.recipe)}
 
 
+def tokenizer_of(folder: Path) -> ForeignTokenizer | OwnTokenizer:
+    """Return the tokenizer of a folder. Raise StoreError if there is none, or if it is damaged."""
+    return ForeignTokenizer.load(folder) if is_foreign(folder) else OwnTokenizer.load(folder)
+
+
 def load(folder: Path, pipeline: Pipeline, tokenizer: Path | None = None) -> Languages:
     """Read a pair of languages of a run. Raise StoreError if files are missing or do not fit each other.
 
     tokenizer: the folder of the source's, if it is not in the same folder.
     """
-    tokenizer = tokenizer or folder / TOKENIZER
-    by_text = is_foreign(tokenizer) or (folder / DERIVED_TOKENIZER).exists() or not is_mapped(pipeline)
-    if (folder / TWIN).exists() or not (by_text or OwnTokenizer.load(tokenizer).kind == "both"):
-        return of_twin(pipeline, OwnTokenizer.load(tokenizer), folder / TWIN, "restore the run's own folder")
+    source = tokenizer_of(tokenizer or folder / TOKENIZER)
+    own = source if isinstance(source, OwnTokenizer) and source.kind != "both" else None
+    by_text = own is None or (folder / DERIVED_TOKENIZER).exists() or not is_mapped(pipeline)
+    if own is not None and ((folder / TWIN).exists() or not by_text):
+        return of_twin(pipeline, own, folder / TWIN, "restore the run's own folder")
     saved = read_lexicon(folder / LEXICON) if (folder / LEXICON).exists() else None
     if pipeline.needs_counts(saved):
         raise StoreError(
@@ -190,12 +196,9 @@ def load(folder: Path, pipeline: Pipeline, tokenizer: Path | None = None) -> Lan
             id="no-lexicon",
         )
     lexicon = pipeline.fit(saved=saved, where=str(folder / LEXICON))
-    if is_foreign(tokenizer):
-        return of_texts(pipeline, ForeignTokenizer.load(tokenizer), lexicon)
-    own, derived = OwnTokenizer.load(tokenizer), None
-    if own.kind != "both":  # a missing folder is an error
-        derived = OwnTokenizer.load(folder / DERIVED_TOKENIZER, own)
-    return of_texts(pipeline, own, lexicon, derived)
+    # A missing folder is an error.
+    derived = None if own is None else OwnTokenizer.load(folder / DERIVED_TOKENIZER, own)
+    return of_texts(pipeline, source, lexicon, derived)
 
 
 def of_twin(pipeline: Pipeline, tokenizer: OwnTokenizer, folder: Path, fix: str) -> Languages:

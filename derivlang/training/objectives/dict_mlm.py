@@ -25,18 +25,16 @@ embedding, passed through a linear layer (section 2.3 there).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Bool
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.spec import param
 from derivlang.training.batch import Step, SubwordRows
-from derivlang.training.masking import Keys, choose_masked, replace, whole_words
+from derivlang.training.masking import Keys, choose_masked, whole_words, with_masks
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
 from derivlang.training.translations import Translations
 
@@ -70,36 +68,24 @@ class DictMlm(Objective):
 
     def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
         dictionary: Translations = context.dictionary
-        able = dictionary.able(rows)
-        return (self._translated if self.variant == "label" else self._swapped)(rows, keys, context, dictionary, able)
-
-    def _translated(
-        self, rows: SubwordRows, keys: Keys, context: Context, dictionary: Translations, able: Bool
-    ) -> SubwordRows:
-        able = whole_words(rows, able)
-        chosen = choose_masked(rows, keys, context.rate, whole_words=True)
+        by_label, able = self.variant == "label", dictionary.able(rows)
+        if by_label:
+            able = whole_words(rows, able)
+        chosen = choose_masked(rows, keys, context.rate, whole_words=by_label or dictionary.spelling is not None)
         if self.among == "entries":
             chosen &= able
-        out = rows.predicting(np.flatnonzero(chosen), replace(rows, chosen, keys, context.vocabulary))
-        at = chosen & able & (keys.uniform("translate", rows.word_ids) < self.rate / 100)
-        which = at.ravel()[out.targets]
-        bits = keys.bits("synonym", dictionary.positions(rows))
-        out.labels[which], out.label_language[which] = dictionary.translate_rows(rows, at, bits)
-        return out
-
-    def _swapped(
-        self, rows: SubwordRows, keys: Keys, context: Context, dictionary: Translations, able: Bool
-    ) -> SubwordRows:
         positions = dictionary.positions(rows)
-        chosen = choose_masked(rows, keys, context.rate, whole_words=dictionary.spelling is not None)
-        if self.among == "entries":
-            chosen &= able
-        coin = keys.uniform("translate", positions) < self.rate / 100
-        inputs = replace(rows, chosen & ~coin, keys, context.vocabulary)
+        coin = keys.uniform("translate", rows.word_ids if by_label else positions) < self.rate / 100
+        bits, at = keys.bits("synonym", positions), chosen & coin & able
+        inputs = with_masks(rows, chosen if by_label else chosen & ~coin, keys, context.vocabulary)
+        out = rows.predicting(np.flatnonzero(chosen), inputs)
+        if by_label:
+            which = at.ravel()[out.targets]
+            out.labels[which], out.label_language[which] = dictionary.translate_rows(rows, at, bits)
+            return out
         language = rows.language.copy()
-        swapped = chosen & coin & able
-        inputs[swapped], language[swapped] = dictionary.translate_rows(rows, swapped, keys.bits("synonym", positions))
-        return dataclasses.replace(rows.predicting(np.flatnonzero(chosen), inputs), language=language)
+        inputs[at], language[at] = dictionary.translate_rows(rows, at, bits)
+        return replace(out, language=language)
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
         if not len(context.dictionary.images):

@@ -53,19 +53,14 @@ def read_pairs(path: Path, links_file: Path | None = None, names: tuple[str, ...
     PREFIX.fr, which are read if there is no PREFIX.source. PREFIX.gold is then read rather than PREFIX.pharaoh.
     """
     if path.suffix == ".parquet":
-        files, contents = [path], _parquet(path)
+        files, (source, derived, links) = [path], _parquet(path)
     else:
-        files = [Path(f"{path}.{part}") for part in PARTS]
+        files = [Path(f"{path}.{part}") for part in PARTS[:2]]
         if names and not files[0].exists():
-            files[:2] = [Path(f"{path}.{name}") for name in names]
-        if names and (gold := Path(f"{path}.gold")).exists():
-            files[2] = gold
-        if links_file is not None or not files[2].exists():
-            del files[2]
-        read = [[line for _, line in open_lines(file)] for file in files]
-        links = parse_lines(read[2], str(files[2])) if len(read) == 3 else None
-        contents = encode_lines(read[0]), encode_lines(read[1]), links
-    source, derived, links = contents
+            files = [Path(f"{path}.{name}") for name in names]
+        source, derived = (encode_lines([line for _, line in open_lines(file)]) for file in files)
+        links, beside = None, [Path(f"{path}.{part}") for part in (*(["gold"] if names else []), PARTS[2])]
+        links_file = links_file or next((file for file in beside if file.exists()), None)
     if links_file is not None:
         files.append(links_file)
         links = parse_lines([line for _, line in open_lines(links_file)], str(links_file))
@@ -162,9 +157,6 @@ class FilePairs(PairSource):
             spoken.astype(np.int8),
             np.zeros(len(at), bool),
         )
-
-    def links(self, pairs: Int64) -> Int64:
-        return self.linked.of(pairs, self.sizes)
 
 
 def _cut(encoded: Encoded, starts: Int64, whole: Int64, side: int, room: int) -> Int64:

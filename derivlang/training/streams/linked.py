@@ -64,7 +64,7 @@ class LinkedPairs(SentencePairs):
         if isinstance(pairs, FilePairs | AlignedPairs) and not pairs.linked.ends.size:
             raise DataError(
                 "its sentence pairs have no links",
-                where=str(file or next((one.path for one in prepared.pairs if one.path), "--parallel")),
+                where=str(file or next(iter(prepared.pair_files.values()), "--parallel")),
                 fix="give Pharaoh links (PREFIX.pharaoh, or links=FILE), e.g. of derivlang align train, or links=hmm",
                 id="no-links",
             )
@@ -99,9 +99,6 @@ class AlignedPairs(PairSource):
 
     def side(self, pairs: Int64, side: int) -> Pieces:
         return self.pairs.side(pairs, side)
-
-    def links(self, pairs: Int64) -> Int64:
-        return self.linked.of(pairs, self.sizes)
 
 
 def _words(pairs: PairSource, side: int, languages: Languages) -> tuple[WordLists, Encoded]:

@@ -81,11 +81,8 @@ class RowsOfTwo(RowSource):
         """Return rows of both kinds, in the order of the numbers."""
         of_pairs = numbers >= self.packed.n
         text, pairs = np.flatnonzero(~of_pairs), np.flatnonzero(of_pairs)
-        parts = []
-        if len(text):
-            parts.append(self.packed.rows(numbers[text], keys.take(text)))
-        if len(pairs):
-            parts.append(self.pairs.rows(numbers[pairs] - self.packed.n, keys.take(pairs)))
+        sources = (self.packed, text, 0), (self.pairs, pairs, self.packed.n)
+        parts = [source.rows(numbers[at] - first, keys.take(at)) for source, at, first in sources if len(at)]
         if self.reset:  # the same positions as without a restart, but written down
             plain = np.arange(self.length, dtype=np.int32)[None]
             parts = [replace(part, positions=np.repeat(plain, len(part.lengths), 0)) if part.positions is None else part

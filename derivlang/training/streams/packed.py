@@ -34,8 +34,8 @@ class Packed(Stream):
         return True
 
     def open(self, prepared: Prepared) -> RowSource:
-        asked, length = prepared.settings.asked, prepared.settings.seq_len
-        return PackedRows([prepared.text(length, number) for number in range(len(asked))], asked)
+        texts = prepared.by_language(prepared.settings.seq_len)
+        return PackedRows([texts[number] for number in sorted(texts)], prepared.settings.asked)
 
 
 class PackedRows(RowSource):

@@ -30,21 +30,28 @@ class PairSource(ABC):
     """P sentence pairs.
 
     sizes, languages: int64[P, 2], number of sub-words and language of each side. special_ids: for the ends of rows.
-    facts: counts for run.json and the report.
+    facts: counts for run.json and the report. linked: the links of all pairs, unless a source finds them itself.
     """
 
     sizes: Int64
     languages: Int64
     special_ids: SpecialIds
     facts: Mapping[str, Any]
+    linked: PairLinks
 
     @abstractmethod
     def side(self, pairs: Int64, side: int) -> Pieces:
         """Return one side of these pairs [K]."""
 
-    @abstractmethod
     def links(self, pairs: Int64) -> Int64:
-        """Return int64[2, L]: linked positions in `side(pairs, 0)` and in `side(pairs, 1)`."""
+        """Return int64[2, L]: linked positions in `side(pairs, 0)` and in `side(pairs, 1)`.
+
+        pairs 0 and 1 of 2 + 3 and 1 + 1 sub-words, each with the link 0-0  ->  [[0, 2], [0, 3]]
+        """
+        ends, offsets = self.linked.ends, self.linked.offsets
+        begin, counts = offsets[pairs], offsets[np.asarray(pairs) + 1] - offsets[pairs]
+        shifts = [np.repeat(offsets_of(sizes)[:-1], counts) for sizes in self.sizes[pairs].T]
+        return np.asarray(ends[:, expand_ranges(begin, counts)] + np.stack(shifts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,15 +60,6 @@ class PairLinks:
 
     ends: Int64
     offsets: Int64
-
-    def of(self, pairs: Int64, sizes: Int64) -> Int64:
-        """Return int64[2, L'], the links of these pairs, as `PairSource.links` does. sizes: of all pairs.
-
-        pairs 0 and 1 of 2 + 3 and 1 + 1 sub-words, each with the link 0-0  ->  [[0, 2], [0, 3]]
-        """
-        begin, counts = self.offsets[pairs], self.offsets[np.asarray(pairs) + 1] - self.offsets[pairs]
-        shifts = [np.repeat(offsets_of(sizes[pairs, side])[:-1], counts) for side in range(2)]
-        return np.asarray(self.ends[:, expand_ranges(begin, counts)] + np.stack(shifts))
 
 
 class DerivedPairs(PairSource):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, Ints, expand_ranges, offsets_of, owners, positions
+from derivlang.core.arrays import Int64, Ints, expand_ranges, offsets_of
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
 from derivlang.training.data import pack
@@ -58,16 +58,15 @@ class SentencePairs(Stream):
     def source(self, prepared: Prepared, links_file: Path | None = None) -> PairSource:
         """Return the pairs: of files, or of the texts that languages share. links_file: Pharaoh links of a file."""
         length = self.length(prepared.settings) // 2
-        if links_file is not None and sum(pairs.path is not None for pairs in prepared.pairs) > 1:
+        if links_file is not None and len(prepared.pair_files) > 1:
             fix = "give links beside each file (PREFIX.pharaoh), or links=hmm"
             raise UsageError(f"{links_file} has links of one file", where="--pairs", fix=fix, id="languages")
         parts: list[PairSource] = [
-            FilePairs(read_pairs(pairs.path, links_file), prepared.languages, length - 2, self.shortest, pairs.sides)
-            for pairs in prepared.pairs
-            if pairs.path is not None
+            FilePairs(read_pairs(path, links_file), prepared.languages, length - 2, self.shortest, sides)
+            for sides, path in prepared.pair_files.items()
         ]
         for data, numbers in prepared.texts_of(length):
-            own = [pairs.sides for pairs in prepared.pairs if pairs.path is None and pairs.left in numbers]
+            own = [sides for sides, path in prepared.pairs.items() if path is None and sides[0] in numbers]
             if own:
                 rate, seed = prepared.settings.parallel_rate, prepared.settings.dict_seed
                 parts.append(DerivedPairs(data, rate, own, seed=seed, shortest=self.shortest))
@@ -98,53 +97,32 @@ class PairRows(RowSource):
 
         one row of a pair with 2 + 3 sub-words, length 10
         columns      0    1 2   3     4    5 6 7   8     9
-        ids         <s>   a b  </s>  <s>   x y z  </s>  <pad>      first [[1], [5]]: columns of each side's sub-words
+        ids         <s>   a b  </s>  <s>   x y z  </s>  <pad>      starts [[0, 4]]: columns of each side's <s>
         side         0    0 0   0     1    1 1 1   1     1
         """
         begin, end = self.instances[numbers], self.instances[np.asarray(numbers) + 1]
         pairs, offsets = expand_ranges(begin, end - begin), offsets_of(end - begin)
-        n, row_of_pair, special_ids = len(offsets) - 1, owners(offsets), self.source.special_ids
-        sizes = self.source.sizes[pairs]  # [K, 2]
+        special_ids, sizes, languages = self.source.special_ids, self.source.sizes[pairs], self.source.languages
         # of each row and side: the number of sub-words with <s> and </s>, and the column of its <s>
         widths = 1 + np.add.reduceat(sizes + 1, offsets[:-1], axis=0)
-        turned = np.zeros(n, bool)
+        turned = np.zeros(len(widths), bool)
         if self.stream.shuffle:
             turned = keys.uniform("shuffle", np.zeros((1, 1), np.int64))[:, 0] < 0.5
         # The derived side of a turned row is its first half, and begins at column 0.
         half = np.where(turned, widths[:, 1], widths[:, 0])[:, None]
         starts = half * np.stack([turned, ~turned], axis=1)
-        lengths = widths.sum(axis=1)
-        shape = (n, self.length)
         columns = np.arange(self.length, dtype=np.int32)[None]
         side = (columns >= half).astype(np.int8)
-        out = SubwordRows(
-            clean_ids=np.full(shape, special_ids.pad, np.int64),
-            word_ids=np.full(shape, -1, np.int32),
-            sentence_ids=np.full(shape, -1, np.int32),
-            language=np.take_along_axis(self.source.languages[begin].astype(np.int8), side ^ turned[:, None], axis=1),
+        language = np.take_along_axis(languages[begin], side ^ turned[:, None], axis=1)
+        out = replace(
+            SubwordRows.blank(language, self.length, widths.sum(axis=1), special_ids),
             side=side,
             positions=columns - side * half.astype(np.int32) if self.stream.reset else None,
-            lengths=lengths,
-            shared=np.zeros(shape, bool),
         )
-        before = np.cumsum(sizes + 1, axis=0) - (sizes + 1)
-        before -= np.repeat(before[offsets[:-1]], np.diff(offsets), axis=0)  # sub-words of the row's earlier pairs
-        first = starts[row_of_pair] + 1 + before
-        number = positions(offsets)
-        at: list[Int64] = []
-        for s in range(2):
-            tokens = self.source.side(pairs, s)
-            row = np.repeat(row_of_pair, sizes[:, s])
-            column = np.repeat(first[:, s], sizes[:, s]) + positions(offsets_of(sizes[:, s]))
-            out.clean_ids[row, column] = tokens.ids
-            out.word_ids[row, column] = np.repeat(first[:, s], sizes[:, s]) + tokens.words
-            out.sentence_ids[row, column] = np.repeat(number, sizes[:, s])
-            out.language[row, column] = tokens.language
-            out.shared[row, column] = tokens.shared
-            out.clean_ids[np.arange(n), starts[:, s]] = special_ids.begin
-            ends = row_of_pair, first[:, s] + sizes[:, s]
-            out.clean_ids[ends], out.language[ends] = special_ids.end, self.source.languages[pairs, s]
-            at.append(row * self.length + column)
+        at = [
+            out.write(self.source.side(pairs, s), sizes[:, s], offsets, languages[pairs, s], starts[:, s], special_ids)
+            for s in range(2)
+        ]
         return out if not self.stream.links else replace(out, links=self._links(pairs, at))
 
     def _links(self, pairs: Int64, at: list[Int64]) -> Int64:

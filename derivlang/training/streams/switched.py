@@ -77,8 +77,7 @@ class CodeSwitched(SentencePairs):
     def _of_words(self, prepared: Prepared, dictionary: Translations) -> SwitchedWordRows:
         """Return the rows of sentences of files. Raise UsageError if there is none."""
         settings, languages = prepared.settings, prepared.languages
-        files = [(pairs.sides, pairs.path) for pairs in prepared.pairs if pairs.path is not None]
-        if not files:
+        if not prepared.pair_files:
             raise UsageError(
                 "a dictionary of words replaces words of the sentences of a file, but there is none",
                 where="--dictionary",
@@ -95,7 +94,7 @@ class CodeSwitched(SentencePairs):
         length, seed = self.length(settings), settings.dict_seed
         parts = [
             FilePairs(code_switched(read_pairs(path), dictionary, self.switch, seed, of), languages, length // 2 - 2)
-            for of, path in files
+            for of, path in prepared.pair_files.items()
         ]
         return SwitchedWordRows(self, parts[0] if len(parts) == 1 else JoinedPairs(parts), length)
 
