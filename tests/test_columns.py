@@ -28,7 +28,7 @@ from derivlang.sources.find import find
 from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
 from tests.commands import run, written
-from tests.helpers import cli, manifest, right, rows, undone
+from tests.helpers import manifest, right, rows, undone
 from tests.strategies import laws
 
 REVIEWS = "sentence\tstars\nA good film .\t5\nBad , bad .\t1\n"
@@ -83,12 +83,10 @@ def test_what_the_user_says_is_done(
 def test_the_advice_is_true(tmp_path: Path) -> None:
     """Each of the two lines of flags in the error, as it stands there, makes a set."""
     path = written(tmp_path / "x.tsv", REVIEWS)
-    told = cli("make", "--t", "inv", path, "-o", tmp_path / "no")
-    assert told.returncode == 2
-    header, names = told.stderr.partition("if it is a header: ")[2].split("; if it is data, name the columns: ")
+    told = run("make", "--t", "inv", path, "-o", tmp_path / "no", code=2).err
+    header, names = told.partition("if it is a header: ")[2].split("; if it is data, name the columns: ")
     for number, flags in enumerate((header, names)):
-        done = cli("make", "--t", "inv", path, "-o", tmp_path / str(number), *flags.split())
-        assert done.returncode == 0, done.stderr
+        run("make", "--t", "inv", path, "-o", tmp_path / str(number), *flags.split())
     assert rows(tmp_path / "0").num_rows == 2
     assert rows(tmp_path / "1").num_rows == 3
 

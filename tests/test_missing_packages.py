@@ -87,6 +87,7 @@ from derivlang.cli.main import COMMANDS, main
 import derivlang.align.align, derivlang.api, derivlang.display.page, derivlang.engine.make, derivlang.grammar.grammar
 import derivlang.grammar.scores, derivlang.lexical.pairs, derivlang.lexical.train, derivlang.lexical.twin
 import derivlang.parsing.bundled, derivlang.store.export, derivlang.store.verify
+import derivlang.distance, derivlang.evaluation.report.write, pandas
 import gc; gc.freeze()
 for number, (arguments, stdout, closed) in enumerate(json.load(sys.stdin)):
     child = os.fork()

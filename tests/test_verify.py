@@ -352,7 +352,7 @@ def test_right_text_is_right(tmp_path: Path, content: str, suffix: str, files: i
 
 # Hostile numbers
 
-HUGE = (2**31 - 1, -1, 10**6)
+HUGE = (2**31 - 1, -1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
