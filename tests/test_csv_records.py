@@ -48,7 +48,7 @@ def test_the_first_fault_is_named_and_none_behind_the_limit(tmp_path: Path) -> N
 def test_fields_that_are_too_long_are_refused_wherever_they_stand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csv, "LONGEST", 1 << 21)
+    monkeypatch.setattr(delimited, "LONGEST", 1 << 21)
     path = tmp_path / "x.csv"
     field = b"x" * (delimited.LONGEST + 1)
     for before in (b"", b"a,1\n" * 5000):
