@@ -32,6 +32,8 @@ class Processes:
 
     def __init__(self, threads: int | None):
         self._context = multiprocessing.get_context(START)
+        if START == "forkserver":
+            self._context.set_forkserver_preload(["derivlang.studies.loaded"])
         self._running: dict[str, BaseProcess] = {}
         self._environment = {"PYTHONSAFEPATH": "1"}  # a `numpy.py` in OUT is a file, not a module to import
         if os.environ.get("DERIVLANG_DATA"):
@@ -45,8 +47,6 @@ class Processes:
         process = self._running[name] = self._context.Process(target=_call, args=values)  # type: ignore[attr-defined]
         with without_script(), _environment(self._environment):  # of the server, which begins with the first
             if START == "forkserver":
-                preloaded = [] if arguments[0] == "report" else ["derivlang.studies.loaded"]
-                self._context.set_forkserver_preload(preloaded)  # of a server that begins now
                 resource_tracker.ensure_running()  # here, as it unblocks the signal when it has begun
                 signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPT)
                 forkserver.ensure_running()  # it inherits the mask: Ctrl-C is for the study, which ends the server
