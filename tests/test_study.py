@@ -982,20 +982,6 @@ def test_a_study_that_is_ended_goes_on_with_the_same_bytes(tmp_path: Path) -> No
         path.write_text(whole, "utf-8")
 
 
-def test_a_study_that_is_interrupted_while_its_server_begins_says_one_line(tmp_path: Path) -> None:
-    """Ctrl-C of a terminal reaches the server, too, which is still importing torch."""
-    small(tmp_path)
-    command = command_line("study", tmp_path / "grid.toml", "-o", tmp_path / "out")
-    process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, start_new_session=True)
-    until(lambda: any((tmp_path / "out" / "logs").glob("pretrain-*.log")), process)
-    time.sleep(0.2)
-    os.killpg(process.pid, signal.SIGINT)
-    told = process.communicate(timeout=200)[1].decode()
-    assert process.returncode == 130
-    assert told.endswith("derivlang: interrupted; the same command continues from here\n")
-    assert "Traceback" not in told
-
-
 def test_a_study_ends_its_cells_when_it_is_ended(tmp_path: Path) -> None:
     """Asked to, and killed: the second command finds text, tokenizer and data."""
     small(tmp_path, text=SMALL.replace("steps = 3", "steps = 1_000_000"))

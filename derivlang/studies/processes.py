@@ -16,14 +16,12 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from derivlang.engine.engines import without_script
+from derivlang.engine.engines import whole, without_script
 
-_INTERRUPT = {signal.SIGINT}
 START = "forkserver" if sys.platform == "linux" else "spawn"
 
 
@@ -44,14 +42,10 @@ class Processes:
     def start(self, name: str, arguments: Sequence[str], folder: Path, log: Path) -> None:
         """Start a command in a folder, with its output in a log."""
         values = arguments, folder, log.resolve(), self._environment
-        process = self._running[name] = self._context.Process(target=_call, args=values)  # type: ignore[attr-defined]
-        with without_script(), _environment(self._environment):  # of the server, which begins with the first
-            if START == "forkserver":
-                resource_tracker.ensure_running()  # here, as it unblocks the signal when it has begun
-                signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPT)
-                forkserver.ensure_running()  # it inherits the mask: Ctrl-C is for the study, which ends the server
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPT)
+        process = self._context.Process(target=_call, args=values)  # type: ignore[attr-defined]
+        with without_script(), whole(), _environment(self._environment):  # of the server, which begins with the first
             process.start()
+        self._running[name] = process
 
     def wait(self) -> tuple[str, int]:
         """Return the name and the exit code of the next one that ends."""
@@ -65,10 +59,9 @@ class Processes:
         return self
 
     def __exit__(self, *error: object) -> None:
-        started = [process for process in self._running.values() if process.pid]  # one may have been interrupted
-        for process in started:
+        for process in self._running.values():
             process.terminate()
-        for process in started:
+        for process in self._running.values():
             process.join()
 
 
@@ -92,7 +85,6 @@ def _call(arguments: Sequence[str], folder: Path, log: Path, environment: Mappin
     os.environ.update(environment)
     os.chdir(folder)
     threading.Thread(target=_end_with_study, daemon=True).start()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPT)
     try:
         import_module("derivlang.cli.main").main(list(arguments))
     finally:
