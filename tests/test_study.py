@@ -388,7 +388,7 @@ BAD = {
     "a misspelt key of the report": (("lines =", "line ="), r"\[report\]: there is no key 'line'; did you mean lines"),
     "cells with one name": (('"perm"]', '"identity,"]'), "both would be the folder runs/identity.0.1"),
     "cells whose names differ in a capital": (('"perm"]', '"Identity"]'), "two cells have the name Identity.0.1"),
-    "a factor that nothing depends on": (("{order}", "inv"), "the same run(?s:.*)depend on the factor order: write {o"),
+    "a factor that nothing depends on": (("{order}", "inv"), "are the same run .*\n.*depends on the factor order"),
     "an objective that differs by a default": (
         ("[cell]", "objective = ['align-mlm', 'align-mlm:alpha=10']\n[cell]"), "align-mlm-alpha-10 are the same run"
     ),

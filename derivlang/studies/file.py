@@ -34,7 +34,7 @@ from derivlang.formats.places import is_path
 from derivlang.lexical.settings import warn_of_fractions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
-from derivlang.studies.cells import RUNS, Cell, Grid, cells_of, chain_of, languages_of, linked, with_texts
+from derivlang.studies.cells import RUNS, Cell, Grid, cells_of, chain_of, languages_of, linked, named_in, with_texts
 from derivlang.studies.commands import EVALUATE, LANGUAGES, NAMES_TEXT, PRETRAIN, Level, TypedFloat
 from derivlang.studies.report import read_report
 from derivlang.studies.settings import SCALES
@@ -125,7 +125,7 @@ def read(
         fix = "split it into several studies"
         raise UsageError(f"the study has {n:,} cells, more than {MAXIMUM:,}", where=place, fix=fix, id="study")
     cells = [_beside(folder, cell, place) for grid in chosen for cell in cells_of(grid, shared, place)]
-    _check_distinct(cells, place)  # before a trial, in which runs of other lengths become the same
+    _check_distinct(cells, chosen, place)  # before a trial, in which runs of other lengths become the same
     cells = linked([replace(cell, options=_in_order(cell.options, steps)) for cell in cells], place)
     if check:
         _check_cells(cells, place)
@@ -219,7 +219,7 @@ def _named(cell: Cell, place: str) -> Iterator[None]:
         raise UsageError(told, where=f"{place}: cell {cell.name}", fix=fix or None, id=error.id) from None
 
 
-def _check_distinct(cells: Sequence[Cell], place: str) -> None:
+def _check_distinct(cells: Sequence[Cell], grids: Iterable[Grid], place: str) -> None:
     """Raise UsageError for two cells that are the same run, or that have the same folder."""
     names: dict[str, Cell] = {}
     runs: dict[tuple[Any, ...], Cell] = {}
@@ -232,10 +232,10 @@ def _check_distinct(cells: Sequence[Cell], place: str) -> None:
         options = {name: _canonical(name, value) for name, value in sorted(cell.options.items())}
         key = PRETRAIN.arguments(options, where), EVALUATE.arguments(cell.evaluation, where)
         if (other := runs.setdefault(key, cell)) is not cell:
-            levels, others = ({name: text_of(level) for name, level in one.levels.items()} for one in (cell, other))
-            name = next((name for name in levels | others if levels.get(name) != others.get(name)), "NAME")
-            what = f"the cells {other.name} and {cell.name} are the same run"
-            fix = f"remove one of them, or let an option depend on the factor {name}: write {{{name}}} in [cell]"
+            what, fix = (
+                f"the cells {other.name} and {cell.name} are the same run",
+                _unused(grids) or "remove one of them",
+            )
             raise UsageError(what, where=place, fix=fix, id="same-cell")
 
 
@@ -301,3 +301,13 @@ def _in_order(options: Mapping[str, Any], steps: int | None) -> dict[str, Any]:
     if steps is not None and options.get("steps") != 0:
         options = {key: value for key, value in options.items() if key not in ("tokens", "epochs")} | {"steps": steps}
     return {key: options[key] for key in (*FIRST, *options) if key in options}
+
+
+def _unused(grids: Iterable[Grid]) -> str | None:
+    """Return what to do about the first factor with several levels that no option depends on."""
+    for grid in grids:
+        used = {name for value in chain(grid.cell.values(), grid.evaluate.values()) for name in named_in(value)}
+        for name, levels in _levels_of([grid]).items():
+            if len(levels) > 1 and name not in used and (name not in PRETRAIN.options or name in grid.cell):
+                return f"no option depends on the factor {name}: write {{{name}}} in [cell], or remove the factor"
+    return None

@@ -26,7 +26,7 @@ from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import text_of
-from derivlang.evaluation.columns import SIDES
+from derivlang.evaluation.columns import SIDES, Column
 from derivlang.evaluation.finetune_settings import REGIMES
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.settings import tasks_and_measures
@@ -65,7 +65,7 @@ def read_report(
         raise unknown("test", report["test"], _TESTS, where=where)
     rows = report.get("published", [])
     asked = [*filter(None, [report.get("primary")]), *(row.get("task", "") for row in rows)]
-    outcomes = _outcomes(evaluations, [name.partition(".")[0] for name in asked]) if asked else set()
+    outcomes = dict(_outcomes(evaluations, [name.partition(".")[0] for name in asked])) if asked else {}
     if "primary" in report:
         _check_outcome(report["primary"], outcomes, where)
     if "published" in report:
@@ -85,31 +85,35 @@ def _level(name: str, level: Level, factors: Factors, where: str) -> Level:
     return known.get(text_of(level), next((one for one in known.values() if one == level), level))
 
 
-def _outcomes(evaluations: Iterable[Mapping[str, Any]], measures: Iterable[str]) -> set[str]:
-    """Return the outcomes that evaluations may have, as TASK.METRIC.REGIME; a headline is found without its name, too.
+def _outcomes(evaluations: Iterable[Mapping[str, Any]], measures: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield outcomes that the evaluations may have, as TASK.METRIC.REGIME, under each of their names.
 
     measures: those that are asked for; other names are passed over.
     """
     asked = dict.fromkeys(text for options in evaluations if "{" not in (text := text_of(options.get("task", "none"))))
-    tasks = map(task_of, dict.fromkeys(name for text in asked for name in tasks_and_measures(text)[0]))
-    kinds = [(task.label, task.columns, _TUNED if isinstance(task, Task) else SIDES) for task in tasks]
-    kinds += [(name, MEASURES.find(name).columns, ("", *SIDES)) for name in measures if name in MEASURES]
-    return {
-        ".".join(filter(None, (label, metric, regime)))
-        for label, columns, regimes in kinds
-        for column in columns
-        for metric in (column.name, "" if column.headline else column.name)
-        for regime in regimes
-    }
+    for name in dict.fromkeys(chain.from_iterable(tasks_and_measures(text)[0] for text in asked)):
+        task = task_of(name)
+        yield from _named(task.label, task.columns, _TUNED if isinstance(task, Task) else SIDES)
+    for name in dict.fromkeys(name for name in measures if name in MEASURES):
+        yield from _named(name, MEASURES.find(name).columns, ("", *SIDES))
 
 
-def _check_outcome(name: str, outcomes: set[str], where: str) -> None:
+def _named(label: str, columns: Iterable[Column], regimes: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for column in columns:
+        for regime in regimes:
+            full = ".".join(filter(None, (label, column.name, regime)))
+            yield full, full
+            if column.headline:
+                yield ".".join(filter(None, (label, regime))), full
+
+
+def _check_outcome(name: str, outcomes: Mapping[str, str], where: str) -> None:
     if name not in outcomes:
         fix = "give TASK.REGIME, TASK.METRIC.REGIME or MEASURE.METRIC, of a task of [evaluate]"
         raise unknown("outcome", name, {*outcomes, *MEASURES.names()}, where=where, fix=fix)
 
 
-def _published(row: Tables, factors: Factors, outcomes: set[str], where: str) -> Iterator[dict[str, Any]]:
+def _published(row: Tables, factors: Factors, outcomes: Mapping[str, str], where: str) -> Iterator[dict[str, Any]]:
     """Yield a row for each published number of a table."""
     if missing := [key for key in ("task", "source") if key not in row]:
         raise UsageError(f"{missing[0]} is missing", where=where, id="bad-value")
