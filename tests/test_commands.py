@@ -17,7 +17,7 @@ from derivlang.cli import align, distance, evaluate, grammar, lexical, parser, p
 from derivlang.core.errors import UsageError
 from tests.commands import TREES, run, snapshot
 from tests.helpers import python
-from tests.study_calls import Here
+from tests.study_calls import here
 
 SMALL: dict[str, Any] = {"vocab_size": 300, "steps": 2, "threads": 1}
 # Options that a function does not have: what is printed, and what follows from its other arguments.
@@ -268,7 +268,7 @@ measure = "alignment"
 
 def test_a_study_of_python_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr("derivlang.studies.run.Processes", Here)
+    monkeypatch.setattr("derivlang.studies.run.in_server", here)
     file = tmp_path / "grid.toml"
     file.write_text(STUDY, "utf-8")
     made = derivlang.study(file, tmp_path / "python", threads=1)

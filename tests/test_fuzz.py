@@ -38,6 +38,7 @@ EXEMPT = {
     "transforms.scripts": "tables of the package",
     "transforms.letters": "a table of the package",
     "align.align": "output of a program that it has just run",
+    "cli.child": "arguments that a study has just written",
     "cli.options": "a manifest that the run has just written or checked",
     "engine.build": "lines of files that were just read, to look for a character",
     "formats.inspection": "bytes for a hash alone",

@@ -380,10 +380,11 @@ def test_the_server_of_a_study_loads_what_its_calls_use(tmp_path: Path) -> None:
     code = f"""
 import json, sys
 from importlib import import_module
+from derivlang.cli import child
 from derivlang.cli.main import main
-from derivlang.studies import loaded
-for name in loaded.NAMES:
+for name in {{*child._TRAINING, *child._REPORT}}:
     import_module(name)
+child._load(child._TRAINING)
 before = set(sys.modules)
 run = {str(tmp_path / "run")!r}
 main(["pretrain", *"--source demo --t trans,inv --model tiny --vocab-size 400 --steps 2 --threads 1 -o".split(), run])

@@ -16,7 +16,7 @@ from derivlang.core.errors import UsageError
 from derivlang.studies.cells import languages_of
 from derivlang.studies.commands import LANGUAGES
 from derivlang.studies.estimate import listing
-from derivlang.studies.file import StudyFile, read, shipped
+from derivlang.studies.file import StudyFile, read, scales, shipped
 from derivlang.studies.plan import plan
 from derivlang.studies.settings import Place
 from derivlang.studies.tables import scaled
@@ -24,13 +24,6 @@ from derivlang.training.record import levels_of
 from tests.commands import run
 
 NAMES = sorted(shipped())
-
-
-def scales(name: str) -> list[str]:
-    found: list[str] = tomllib.loads(shipped()[name])["study"]["scales"]
-    return found
-
-
 AT_SCALES = [(name, scale) for name in NAMES for scale in scales(name)]
 
 
@@ -48,15 +41,14 @@ def study_at(name: str, scale: str) -> StudyFile:
 def test_every_step_is_a_command_that_can_be_typed(name: str, scale: str, tmp_path: Path) -> None:
     """With all named grids."""
     study = study_at(name, scale)
-    levels = {cell.name: cell.levels for cell in study.cells}
     for step in plan(study, Place(tmp_path, data_dir=tmp_path)):
         first, *rest = step.arguments
         command: click.Command = import_module(f"derivlang.cli.{first}").command
         if isinstance(command, click.Group):
             command, rest = command.commands[rest[0]], rest[1:]
         found = command.make_context(first, rest, help_option_names=["-h", "--help"]).params
-        if first == "pretrain":
-            assert levels_of(found["factor"]) == levels[step.cell]
+        if first == "pretrain" and step.cell is not None:
+            assert levels_of(found["factor"]) == dict(step.cell.levels)
     assert len({cell.name for cell in study.cells}) == len(study.cells)
     assert not set("".join(cell.name for cell in study.cells)) & set("/:, *?[]")
 
@@ -110,8 +102,8 @@ def test_zero_shot_scores_have_controls_in_every_language(name: str, scale: str)
 def test_a_file_says_what_it_asks_and_by_which_paper(name: str) -> None:
     """And what its cells hold equal: align-mlm-seeds has equal steps, as before there was a budget."""
     study = read(name, check=False)
-    assert study.head["title"]
-    assert "paper" in study.head or "table" not in study.head
+    assert study.title
+    assert study.paper or not study.table
     assert all("budget" in cell.options for cell in study.cells) or name == "align-mlm-seeds"
 
 
@@ -182,7 +174,7 @@ def test_a_scale_replaces_keys_factors_and_grids(tmp_path: Path) -> None:
     assert {cell.options["source"] for cell in tiny.cells} == {"demo"}
     assert tiny.name == "own"
     (cell,) = paper.cells
-    assert (cell.name, paper.name, paper.text) == ("0.4.1", "own-paper", ["demo"])
+    assert (cell.name, paper.name, paper.text) == ("0.4.1", "own-paper", ("demo",))
     assert (cell.options["source"], cell.options["mask"], cell.options["steps"]) == ("text", 0.2, 7)
     assert cell.options["model"] == "roberta-8"  # of scales.toml
     assert paper.report["x"] == "mask"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import gzip
 import json
-import multiprocessing.forkserver
 import os
 import re
 import shutil
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import derivlang
 from derivlang.core.errors import DataError, StoreError, UsageError
@@ -27,9 +28,8 @@ from derivlang.core.messages import DerivlangWarning
 from derivlang.core.seal import sealed
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.studies import processes as processes_of_studies
 from derivlang.studies import run as running
-from derivlang.studies.cells import Cell, chain_of
+from derivlang.studies.cells import Cell, stages
 from derivlang.studies.commands import EVALUATE, TypedFloat
 from derivlang.studies.estimate import cost, dry_run, fine_tuning, shared_cost
 from derivlang.studies.file import StudyFile, only, read
@@ -42,7 +42,7 @@ from derivlang.training.language import read_languages
 from derivlang.training.record import levels_of
 from tests import runs
 from tests.commands import ROOT, command_line, environment, run, snapshot
-from tests.study_calls import Here
+from tests.study_calls import Here, here, server
 
 TINY_EVALUATION = (
     "--task pos,ner --seeds 3 --epochs 1,2 --lr 2e-3 --max-length 64 --train-examples 4000 --dev-examples 2000 "
@@ -525,22 +525,22 @@ def test_an_array_has_a_command_for_each_cell(tmp_path: Path) -> None:
     assert (out / "logs").is_dir()
 
 
-@pytest.mark.parametrize("start", ["forkserver", "spawn"])
+@pytest.mark.parametrize("start", ["fork", "spawn"])
 def test_no_module_in_the_folder_of_a_study_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str
 ) -> None:
     """Somebody else may have made the folder; a command that runs in it finds modules where the study does."""
-    monkeypatch.setattr(processes_of_studies, "START", start)
+    monkeypatch.setattr(running, "START", start)
     out = tmp_path / "out"
-    (out / "logs").mkdir(parents=True)
+    out.mkdir()
     for name in ("click", "derivlang"):
         (out / f"{name}.py").write_text("from pathlib import Path\nPath('ran').touch()\n")
     monkeypatch.chdir(out)
     step = PlannedCommand("tok", ("tokenizer", "train", "demo", "-o", "tok", "--vocab-size", "200"))
     wrong = replace(step, name="wrong", arguments=(*step.arguments[:-1], "-1"))
     said: list[str] = []
-    with pytest.raises(DataError, match=r"wrong: .*vocab"), processes_of_studies.Processes(None) as started:
-        running.run_steps([step, wrong], Path(), started, said.append)
+    with pytest.raises(DataError, match=r"wrong: .*vocab"):
+        running.in_server(partial(running.run_steps, [step, wrong], Path()), Place(Path()), None, said.append)
     assert said == ["tok", "wrong"]
     assert (out / "tok" / "tokenizer.json").exists()
     assert not (out / "ran").exists()
@@ -551,27 +551,28 @@ def test_a_call_that_is_killed_takes_no_other_with_it(tmp_path: Path) -> None:
     said: list[str] = []
     with ThreadPoolExecutor() as pool:
         ran = pool.submit(run_study, only(study, ["trans-inv.mlm.*"]), Place(out, workers=2), said.append)
-        logs = [out / "runs" / f"trans-inv.mlm.{seed}" / "log.jsonl" for seed in (1, 2)]
         try:
+            logs = [out / "runs" / f"trans-inv.mlm.{seed}" / "log.jsonl" for seed in (1, 2)]
             wait_for(lambda: all(log.exists() for log in logs) or ran.done())
-            first, second = children()
+            (process,) = children(os.getpid())
+            first, second = children(process)
             os.kill(first, signal.SIGKILL)
             wait_for(lambda: len(said) > 1 or ran.done())
             assert said == ["text", "trans-inv.mlm.1 failed, 1 to go"]
             assert Path("/proc", str(second)).exists()
         finally:
-            for process in children():
-                os.kill(process, signal.SIGKILL)  # as for lack of memory
-        with pytest.raises(DataError, match=r"2 of 2 cells failed"):
+            for process in children(os.getpid()):
+                os.kill(process, signal.SIGKILL)  # as for lack of memory: what it has begun ends as well
+        with pytest.raises(DataError, match=r"processes.log: the process of its steps has ended"):
             ran.result()
-    assert "it ended with exit code -9" in said[-1]
+        wait_for(lambda: not Path("/proc", str(second)).exists())
 
 
-def children() -> list[int]:
-    """The processes that the fork server of this process has made."""
-    server = multiprocessing.forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
-    texts = [task.read_text() for task in Path(f"/proc/{server}/task").glob("*/children")]
-    return sorted(int(child) for child in " ".join(texts).split())
+def children(process: int) -> list[int]:
+    """The processes that a process has started, without those of multiprocessing, as of other tests."""
+    texts = [task.read_text() for task in Path(f"/proc/{process}/task").glob("*/children")]
+    found = sorted(int(child) for child in " ".join(texts).split())
+    return [one for one in found if b"cli.child" in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
 def wait_for(done: Callable[[], bool]) -> None:
@@ -609,7 +610,7 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> type[Finished]:
         calls: ClassVar[list[str]] = []
         fail: ClassVar[tuple[str, ...]] = ()
 
-    monkeypatch.setattr(running, "Processes", Own)
+    monkeypatch.setattr(running, "in_server", server(Own))
     return Own
 
 
@@ -1005,7 +1006,7 @@ def test_a_study_ends_its_cells_when_it_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_moved_study_with_data_made_elsewhere_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "Processes", Here)
+    monkeypatch.setattr(running, "in_server", here)
     measures = '[evaluate]\nmeasure = "alignment,perplexity"\n'
     whole = small(tmp_path, measures)
     study, place, said = only(whole, ["trans-inv.mlm.1"]), Place(tmp_path / "out"), []  # type: ignore[var-annotated]
@@ -1069,7 +1070,8 @@ def test_a_cell_begins_from_another(tmp_path: Path) -> None:
     assert [step.name for step in steps[:2]] == ["pretrain identity.cold", "pretrain inv.cold"]
     tlm = next(step for step in steps if step.name == "pretrain inv.tlm.2")
     assert "--init runs/inv.cold " in tlm.command
-    assert next(cell for cell in study.cells if cell.name == tlm.cell).needs == "inv.cold"
+    assert tlm.cell is not None
+    assert tlm.cell.needs == ("inv.cold",)
     chosen = only(study, ["inv.tlm.2"])
     assert [cell.name for cell in chosen.cells] == ["inv.cold", "inv.tlm.2"]
 
@@ -1093,8 +1095,8 @@ def test_what_names_a_cell_and_what_a_path(
     for order in ("identity", "inv"):
         step = next(s for s in plan(study, Place(tmp_path)) if s.name == f"pretrain {order}.mlm.1")
         assert command.format(order) in step.command
-        cells = {cell.name: cell for cell in study.cells}
-        assert cells[step.cell].needs == (f"{order}.cold" if needs else "")
+        assert step.cell is not None
+        assert step.cell.needs == ((f"{order}.cold",) if needs else ())
 
 
 @pytest.mark.parametrize(
@@ -1114,9 +1116,20 @@ def test_a_beginning_that_cannot_be_is_refused(old: str, new: str, message: str,
     assert not (tmp_path / "out").exists()
 
 
-def test_a_cell_begins_from_all_cells_before_it() -> None:
-    cells = {name: Cell(name, {}, {}, {}, needs) for name, needs in (("a", "b"), ("b", "c"), ("c", "there"), ("d", ""))}
-    assert [chain_of(name, cells) for name in cells] == [["a", "b", "c"], ["b", "c"], ["c"], ["d"]]
+@given(st.integers(1, 12), st.data())
+def test_stages_are_those_of_a_slow_definition(n: int, data: st.DataObject) -> None:
+    """A cell's stage is one after the last of what it needs; needs go to smaller numbers, so there is no circle."""
+    needs = {i: data.draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set() for i in range(n)}
+    order = data.draw(st.permutations(range(n)))
+    cells = [Cell(str(i), {}, {}, {}, tuple(map(str, needs[i]))) for i in order]
+
+    def stage(i: int) -> int:
+        return 1 + max((stage(need) for need in needs[i]), default=-1)
+
+    found = stages(cells)
+    assert [[int(cell.name) for cell in some] for some in found] == [
+        [i for i in order if stage(i) == number] for number in range(len(found))
+    ]
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -1210,7 +1223,7 @@ def test_cells_that_begin_from_others_are_an_array_of_their_own(tmp_path: Path) 
 
 
 def test_a_study_trains_a_cell_from_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "Processes", Here)
+    monkeypatch.setattr(running, "in_server", here)
     text = (
         SMALL.partition("[factors]")[0]
         + """

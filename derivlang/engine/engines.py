@@ -66,7 +66,7 @@ def in_processes(function: Callable[[Any], Out], tasks: Sequence[Any], workers: 
         left, waiting = iter(tasks), set[Future[Out]]()
         try:
             while True:
-                with without_script(), whole():  # a worker may begin with any task
+                with _without_script(), _whole():  # a worker may begin with any task
                     more = islice(left, _AHEAD * workers - len(waiting))
                     waiting |= {executor.submit(_run_here, task) for task in more}
                 if not waiting:
@@ -88,7 +88,7 @@ def in_processes(function: Callable[[Any], Out], tasks: Sequence[Any], workers: 
 
 
 @contextmanager
-def without_script() -> Iterator[None]:
+def _without_script() -> Iterator[None]:
     """Let workers that begin in the block not run the user's script, which would call `make` again.
 
     Workers import the module `__main__` of their parent. They need nothing of it, unless the script has added an object
@@ -104,7 +104,7 @@ def without_script() -> Iterator[None]:
 
 
 @contextmanager
-def whole() -> Iterator[None]:
+def _whole() -> Iterator[None]:
     """Heed Ctrl-C and SIGTERM after the block: a worker whose start they cut off would print a traceback."""
     if threading.current_thread() is not threading.main_thread():
         yield

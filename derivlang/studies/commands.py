@@ -72,48 +72,57 @@ class CommandOptions:
         return {LANGUAGES if one.name == "language" else str(one.option).removeprefix("--"): one for one in every}
 
     def check_key(self, key: str, value: Any, where: str) -> None:
-        """Raise UsageError for a name that is not an option. Its value is checked with the cell."""
+        """Raise UsageError for a name that is not an option, or for a value of another type."""
         if key in self.reserved:
-            what, fix = f"a study gives --{key} to {self.command} itself", self.reserved[key]
-            raise UsageError(what, where=where, fix=fix, id="study")
+            raise UsageError(
+                f"a study gives --{key} to {self.command} itself", where=where, fix=self.reserved[key], id="study"
+            )
         if key not in self.options:
             raise unknown(f"option of {self.command}", key, self.options.keys() - self.reserved, where=where)
+        one, told = self.options[key], json.dumps(value, default=str)
+        if isinstance(value, list) and not one.is_several:
+            fix = "a list of levels stands in [factors]; values with commas are one text"
+            raise UsageError(f"{key} = {told} must be one value, not a list", where=where, fix=fix, id="bad-value")
+        values, flag = value if isinstance(value, list) else [value], one.kind is bool
+        if flag and not isinstance(value, bool) and not (isinstance(value, str) and "{" in value):
+            raise UsageError(f"{key} = {told} must be true or false", where=where, id="bad-value")
+        for each in values:
+            if not isinstance(each, (str, int, float)) or (isinstance(each, bool) and not flag):
+                raise UsageError(f"{key} = {told} must be text or a number", where=where, id="bad-value")
 
     def check(self, values: Mapping[str, Any]) -> None:
         """Raise DerivlangError for values that the command would refuse."""
-        settings = {self.options[key].name: _read(self.options[key], value) for key, value in values.items()}
+        settings = {one.name: _read(one, value) for one, value in self._typed(values)}
         self.kind.of({**settings, self.run: "run"}).check()
 
     def arguments(self, values: Mapping[str, Any], where: str = "") -> tuple[str, ...]:
-        """Return the arguments for some values. A flag that is off by default is left out if its value is false.
+        """Return the arguments for some values.
 
         Raise UsageError, with `where`, if a factor or a formula gives a flag another value than true or false.
         """
         arguments: list[str] = []
-        for key, value in values.items():
-            one = self.options[key]
-            if one.kind is not bool:
-                several = value if isinstance(value, list) else [value]
-                arguments += chain.from_iterable((str(one.option), text_of(each)) for each in several)
-            elif value not in (False, True):
-                raise UsageError(f"{key} = {json.dumps(value)} must be true or false", where=where, id="bad-value")
-            elif value or one.is_open:
-                arguments.append(one.flag(value))
+        for one, value in self._typed(values, where):
+            several = value if isinstance(value, list) else [value]
+            typed = [[one.flag(each)] if one.kind is bool else [str(one.option), text_of(each)] for each in several]
+            arguments += chain.from_iterable(typed)
         return tuple(arguments)
+
+    def _typed(self, values: Mapping[str, Any], where: str = "") -> list[tuple[Declared, Any]]:
+        """Return the settings of some values. A flag that is off by default is left out if its value is false."""
+        pairs = [(self.options[key], value) for key, value in values.items()]
+        for key, value in values.items():
+            if self.options[key].kind is bool and value not in (False, True):
+                raise UsageError(f"{key} = {json.dumps(value)} must be true or false", where=where, id="bad-value")
+        return [(one, value) for one, value in pairs if one.kind is not bool or value or one.is_open]
 
 
 def _read(one: Declared, value: Any) -> Any:
     """Return the value of a setting as the command line reads it. Raise UsageError if it is wrong."""
-    several = value if one.is_several and isinstance(value, list) else [value]
-    if not all(isinstance(each, (str, int, float)) for each in several):
-        fix = "a list of levels stands in [factors]; values with commas are one text"
-        raise UsageError(
-            f"{value!r} must be one value, not a list or a table", where=one.option, fix=fix, id="bad-value"
-        )
     if one.kind is bool:
         return value
-    read = tuple(text_of(each) if one.per_task else one.read(text_of(each)) for each in several)
-    return read if one.is_several else read[0]
+    texts = map(text_of, value if isinstance(value, list) else [value])
+    several = tuple(text if one.per_task else one.read(text) for text in texts)
+    return several if one.is_several else several[0]
 
 
 PRETRAIN = CommandOptions(

@@ -19,12 +19,11 @@ from derivlang.evaluation.finetune_settings import USUAL_REGIMES
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.lexical.bpe import SPECIAL_TOKENS
-from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find, is_of_hub
 from derivlang.sources.request import SourceRequest
 from derivlang.studies.cells import Cell, languages_of, tasks_in
-from derivlang.studies.file import TEXT, StudyFile, read, shipped
-from derivlang.studies.plan import first_cells, plan, positions, setting_of
+from derivlang.studies.file import TEXT, StudyFile, read, scales, shipped
+from derivlang.studies.plan import first_cells, model_of, needs_trees, plan, positions, vocabulary_size
 from derivlang.studies.records import check_place, is_done
 from derivlang.studies.run import check_tasks, check_texts
 from derivlang.studies.settings import Place
@@ -63,7 +62,7 @@ class Cost:
 
 def is_narrow(cell: Cell) -> bool:
     """Return whether a cell's model is small enough for a CPU."""
-    return ModelConfig.read(text_of(setting_of(cell, "model"))).width < _NARROW
+    return ModelConfig.read(model_of(cell)).width < _NARROW
 
 
 def cost(cell: Cell, rate: float) -> Cost:
@@ -88,7 +87,7 @@ def shared_cost(study: StudyFile, place: Place) -> tuple[float, float] | None:
         size = sum(filter(None, sizes))
         if None in sizes:
             return None
-        if sources not in parsed and any(Pipeline.parse(one.t).needs_trees for one in languages_of(cell)):
+        if needs_trees(cell) and sources not in parsed:
             parsed.add(sources)
             seconds += size / _WORD / _PARSED
         total += _ENCODED * size
@@ -136,8 +135,8 @@ def fine_tuning(options: Mapping[str, Any], rate: float, a_step: float) -> float
 
 def _bytes(cell: Cell) -> float:
     """The model and the checkpoints of a run, each with two moments for every weight, and its results."""
-    size = 2 * int(setting_of(cell, "vocab-size")) - len(SPECIAL_TOKENS)  # both languages share the special tokens
-    weights = _weights(text_of(setting_of(cell, "model")), size, tie=bool(cell.options.get("tie", True)))
+    size = 2 * vocabulary_size(cell) - len(SPECIAL_TOKENS)  # both languages share the special tokens
+    weights = _weights(model_of(cell), size, tie=bool(cell.options.get("tie", True)))
     return 4.0 * weights * (1 + 3 * int(cell.options.get("keep", 2))) + _RESULTS
 
 
@@ -161,18 +160,16 @@ def dry_run(study: StudyFile, place: Place, rate: float | None, say: Callable[[s
     if of_hub := check_tasks(study, place, dry=True):
         say(f"not on this machine, so the hub is asked for them: {first_names(of_hub)}")
     check_place(study, place)
-    workers, narrow = place.workers or study.head.get("workers", 1), all(is_narrow(cell) for cell in study.cells)
-    speed, how = _rate(
-        text_of(setting_of(study.cells[0], "model")), place.threads or study.head.get("threads"), rate, narrow=narrow
-    )
+    workers, narrow = place.workers or study.workers, all(is_narrow(cell) for cell in study.cells)
+    speed, how = _rate(model_of(study.cells[0]), place.threads or study.threads, rate, narrow=narrow)
     costs = {cell.name: cost(cell, speed) for cell in study.cells}
     shared = shared_cost(study, place)
     steps: list[dict[str, Any]] = []
     for step in plan(study, place):
-        one = costs.get(step.cell)
+        one = costs.get(step.cell.name) if step.cell else None
         pretrain = step.arguments[0] == "pretrain"
-        if study.cells == study.whole or step.arguments[0] != "report":
-            done = one is not None and is_done(step, place)
+        if study.whole is None or step.arguments[0] != "report":
+            done = step.cell is not None and is_done(step, place)
             took = 0.0 if one is None or done else one.pretraining if pretrain else one.evaluation
             tokens = (one.positions if one and pretrain else 0) or 0
             steps.append({"name": step.name, "command": step.command, "tokens": tokens, "seconds": took,
@@ -234,13 +231,13 @@ def listing() -> list[dict[str, Any]]:
         costs = [cost(cell, RATE) for cell in study.cells] if narrow else []
         found.append(
             {
-                "paper": study.head.get("paper", ""),
+                "paper": study.paper,
                 "name": name,
-                "title": study.head.get("title", ""),
-                "table": study.head.get("table", ""),
+                "title": study.title,
+                "table": study.table,
                 "runs": len(study.cells),
                 "seconds": round((sum(one.seconds for one in costs) + SHARED) / CORES) if narrow else None,
-                "scales": list(study.head["scales"]),
+                "scales": scales(name),
             }
         )
     return sorted(found, key=lambda one: (not one["paper"], one["paper"], one["name"]))

@@ -15,22 +15,22 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError
-from derivlang.core.settings import text_of
+from derivlang.core.settings import declared, text_of
+from derivlang.pipeline import Pipeline
 from derivlang.store.disk import disk
 from derivlang.store.files import writing
 from derivlang.store.folders import sweep
-from derivlang.studies.cells import RUNS, Cell, chain_of, with_texts
+from derivlang.studies.cells import RUNS, Cell, languages_of, stages, with_paths
 from derivlang.studies.commands import EVALUATE, LANGUAGES, NAMES_FILE, NAMES_TEXT, PRETRAIN, Level
 from derivlang.studies.file import FIRST, StudyFile
 from derivlang.studies.settings import Extent, Place
 from derivlang.training.config import ModelConfig
 from derivlang.training.objectives.registry import read_objective
+from derivlang.training.settings import TrainingSettings
 
 DATA = "data"
 _IN_DATA = (*NAMES_TEXT, *NAMES_FILE, "tokenizer")  # files that may lie in the data folder
@@ -45,32 +45,40 @@ _OF_DATA = (
 class PlannedCommand:
     """A command of a study. arguments: as they are typed. options: what its result depends on, except data.
 
-    cell: the name of its cell, or "" for the report.
+    cell: its cell, or None for the report.
     """
 
     name: str
     arguments: tuple[str, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
-    cell: str = ""
+    cell: Cell | None = None
 
     @property
     def command(self) -> str:
         return "derivlang " + shlex.join(self.arguments)
 
     @property
+    def run(self) -> str:
+        """The folder of its cell's run, from OUT; "" without a cell."""
+        return f"{RUNS}/{self.cell.name}" if self.cell else ""
+
+    @property
     def facts(self) -> dict[str, Any]:
         """The options for the record of what is done: with the names of files in place of their absolute paths."""
-        return with_texts(self.options, lambda key, text: Path(text).name if Path(text).is_absolute() else text)
+        return {key: with_paths(key, value, _without_folder) for key, value in self.options.items()}
+
+
+def _without_folder(key: str, value: str) -> str:
+    return Path(value).name if Path(value).is_absolute() else value
 
 
 def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
     """Return the commands of a study, in the order of their start."""
-    commands = [command for cell in in_order(study) for command in commands_of(cell, study, place)]
-    return [*commands, report_of(["."])]
-
-
-def commands_of(cell: Cell, study: StudyFile, place: Place) -> list[PlannedCommand]:
-    """Return the commands of a cell: `pretrain`, then `evaluate` if it is evaluated."""
+    where = {} if place.data_dir is None else {"data-dir": str(Path(place.data_dir).resolve())}
+    parses = {"parses": "parses" if place.parses is None else str(Path(place.parses).resolve())}
+    threads = place.threads or study.threads
+    machine = {} if threads is None else {"threads": threads}
+    steps = []
 
     def in_data(key: str, text: str) -> str:
         """Return the path of a text in the data folder, such as text/kjv/kjv.txt.gz, if there is none from OUT."""
@@ -78,20 +86,19 @@ def commands_of(cell: Cell, study: StudyFile, place: Place) -> list[PlannedComma
         there = place.data_dir and key in _IN_DATA and "/" in text and not (place.out / text).exists() and path.exists()
         return str(path.resolve()) if there else text
 
-    machine: dict[str, Any] = {"parses": "parses" if place.parses is None else str(Path(place.parses).resolve())}
-    if place.data_dir is not None:
-        machine["data-dir"] = str(Path(place.data_dir).resolve())
-    threads = place.threads or study.head.get("threads")
-    last = {} if threads is None else {"threads": threads}
-    run, options = f"{RUNS}/{cell.name}", with_texts(cell.options, in_data)
-    first = {key: options[key] for key in FIRST if key in options}
-    values = {**first, "data": DATA, **machine, **options, **last, "factor": _factors(cell.levels)}
-    arguments = ("pretrain", *PRETRAIN.arguments(values), "-o", run, "--resume")
-    commands = [PlannedCommand(f"pretrain {cell.name}", arguments, options, cell.name)]
-    if cell.evaluation:
-        arguments = ("evaluate", run, *EVALUATE.arguments({**cell.evaluation, **machine, **last}))
-        commands.append(PlannedCommand(f"evaluate {cell.name}", arguments, cell.evaluation, cell.name))
-    return commands
+    for cell in in_order(study):
+        options = {key: with_paths(key, value, in_data) for key, value in cell.options.items()}
+        run, first = f"{RUNS}/{cell.name}", {key: options[key] for key in FIRST if key in options}
+        values = {
+            **first, "data": DATA, **parses, **where, **options, **machine,
+            "factor": _factors(cell.levels),
+        }  # fmt: skip
+        arguments = ("pretrain", *PRETRAIN.arguments(values), "-o", run, "--resume")
+        steps.append(PlannedCommand(f"pretrain {cell.name}", arguments, options, cell))
+        if cell.evaluation:
+            arguments = ("evaluate", run, *EVALUATE.arguments({**cell.evaluation, **parses, **where, **machine}))
+            steps.append(PlannedCommand(f"evaluate {cell.name}", arguments, cell.evaluation, cell))
+    return [*steps, report_of(["."])]
 
 
 def report_of(runs: list[str]) -> PlannedCommand:
@@ -108,12 +115,7 @@ def in_order(study: StudyFile) -> list[Cell]:
     first = first_cells(study)
     others = [cell for cell in study.cells if cell not in first]
     others.sort(key=lambda cell: -(positions(cell) or 0))
-    return sorted([*first, *others], key=partial(_depth, {cell.name: cell for cell in study.cells}))
-
-
-def _depth(cells: Mapping[str, Cell], cell: Cell) -> int:
-    """Return how many others a cell comes after."""
-    return len(chain_of(cell.name, cells))
+    return [cell for stage in stages([*first, *others]) for cell in stage]
 
 
 def first_cells(study: StudyFile) -> list[Cell]:
@@ -127,23 +129,40 @@ def positions(cell: Cell) -> int | None:
         return int(cell.options["tokens"])
     if "epochs" in cell.options:
         return None
-    streams = read_objective(setting_of(cell, "objective")).streams()
-    size = setting_of(cell, "steps") * setting_of(cell, "batch-size") * setting_of(cell, "seq-len")
+    streams = read_objective(_setting(cell.options, "objective")).streams()
+    size = _setting(cell.options, "steps") * _setting(cell.options, "batch-size") * _setting(cell.options, "seq-len")
     if cell.options.get("budget", "steps") != "steps":
         return int(size)  # as for mlm
     return round(float(size) * sum(stream.share for stream in streams))
 
 
+def model_of(cell: Cell) -> str:
+    """Return the name or the file of a cell's model."""
+    return text_of(_setting(cell.options, "model"))
+
+
+def vocabulary_size(cell: Cell) -> int:
+    """Return the number of entries of a cell's tokenizer: its option, else the model's."""
+    return int(_setting(cell.options, "vocab-size"))
+
+
 def data_of(cell: Cell) -> tuple[str, ...]:
     """Return what the data of a cell depends on: cells with the same share it."""
-    return (*(str(cell.options.get(key)) for key in _OF_DATA), str(setting_of(cell, "vocab-size")))
+    return (*(str(cell.options.get(key)) for key in _OF_DATA), str(vocabulary_size(cell)))
 
 
-def setting_of(cell: Cell, key: str) -> Any:
-    """Return the value of an option of a cell: as given, else the model's, else the default."""
-    one = PRETRAIN.options[key]
-    described = ModelConfig.read(text_of(setting_of(cell, "model"))).training if one.in_file else {}
-    return cell.options.get(key, described.get(one.name, one.default))
+def needs_trees(cell: Cell) -> bool:
+    """Return whether the order of a cell's languages needs parsed sentences."""
+    return any(Pipeline.parse(one.t).needs_trees for one in languages_of(cell))
+
+
+def _setting(options: Mapping[str, Any], key: str) -> Any:
+    """Return the value of an option: as given, else the model's, else the default."""
+    one = next(one for one in declared(TrainingSettings).values() if one.option == f"--{key}")
+    described: Mapping[str, Any] = {}
+    if one.in_file:
+        described = ModelConfig.read(text_of(_setting(options, "model"))).training
+    return options.get(key, described.get(one.name, one.default))
 
 
 def _factors(levels: Mapping[str, Level]) -> list[str]:
@@ -192,8 +211,7 @@ def write_array(study: StudyFile, place: Place, extent: Extent, *, force: bool =
     }
     given = [word for option, value in shared.items() if value for word in (option, str(value))]
     scripts: dict[str, list[str]] = {}
-    by_name = {cell.name: cell for cell in study.cells}
-    for number, (_, cells) in enumerate(groupby(in_order(study), key=partial(_depth, by_name)), 1):
+    for number, cells in enumerate(stages(in_order(study)), 1):
         stem = "array" if number == 1 else f"array-{number}"
         commands = [
             shlex.join(["derivlang", "study", source, "-o", str(out), *given, "--cells", cell.name]) for cell in cells
@@ -203,7 +221,7 @@ def write_array(study: StudyFile, place: Place, extent: Extent, *, force: bool =
         script = _SCRIPT.format(
             name=study.name,
             cells=len(commands),
-            threads=place.threads or study.head.get("threads", 1),
+            threads=place.threads or study.threads or 1,
             log=shlex.quote(str(out / "logs" / f"{stem}-%a.log")),
             commands=shlex.quote(str(out / f"{stem}.txt")),
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -49,22 +48,21 @@ _READ = {"options?": dict, "files?": dict, "weights?": str, "text?": list, "repo
 
 def write_study(study: StudyFile, place: Place) -> None:
     """Write study.json, which has a hash of itself: the report believes its levels."""
-    title = study.head.get("title")
     record = {
         "format": FORMAT,
         "study": study.name,
-        "text": study.text,
+        "text": list(study.text),
         **({"labelled": True} if study.labelled else {}),
         "factors": {name: list(levels) for name, levels in study.factors.items()},
-        "report": {**({"title": title} if title else {}), **study.report, **_former_primary(study, place)},
-        "cells": [{"name": cell.name, "run": f"{RUNS}/{cell.name}", "factors": cell.levels} for cell in study.whole],
+        "report": {**({"title": study.title} if study.title else {}), **study.report, **_former_primary(study, place)},
+        "cells": [{"name": cell.name, "run": f"{RUNS}/{cell.name}", "factors": cell.levels} for cell in study.cells],
     }
     _write(place.out / STUDY, sealed({**record, "derivlang": __version__}))
 
 
 def is_done(step: PlannedCommand, place: Place) -> bool:
     """Return whether a cell's step is done, by its record; starting its command to find out would take longer."""
-    before, now = _json(_path(step, place)), _made(step.arguments[0], place.out / RUNS / step.cell)
+    before, now = _json(_path(step, place)), _made(step.arguments[0], place.out / step.run)
     same = {**before, "files": None} == {**now, "options": step.facts, "files": None}
     # Files that only one of the two records knows may be away. They are hashed last: they may be large.
     return same and _changed(before, _files(step.options, place)) is None
@@ -76,7 +74,7 @@ def replaces(step: PlannedCommand, place: Place) -> bool:
     if before is None or step.arguments[0] != "evaluate":
         return False
     try:
-        for path, _ in evaluations(place.out / RUNS / step.cell):
+        for path, _ in evaluations(place.out / step.run):
             results.read(path)
     except StoreError:
         return True
@@ -99,12 +97,12 @@ def mark_done(step: PlannedCommand, place: Place) -> None:
 
 
 def _path(step: PlannedCommand, place: Place) -> Path:
-    return place.out / RUNS / step.cell / _NAMES[step.arguments[0]]
+    return place.out / step.run / _NAMES[step.arguments[0]]
 
 
 def _record(step: PlannedCommand, place: Place) -> dict[str, Any]:
     """Return what the record of a finished step holds: the run, the options, and the files that they name."""
-    made = _made(step.arguments[0], place.out / RUNS / step.cell)
+    made = _made(step.arguments[0], place.out / step.run)
     return {**made, "options": step.facts, "files": _files(step.options, place)}
 
 
@@ -127,7 +125,7 @@ def _changed(before: Mapping[str, Any], files: Mapping[str, str]) -> str | None:
 def _files(options: Mapping[str, Any], place: Place) -> dict[str, str]:
     """Return a hash of the files that options name, by option."""
     found = {
-        key: [one for inner, text in texts_of({key: value}) for one in _named(inner, text, place)]
+        key: [one for inner, text in texts_of(key, value) for one in _named(inner, text, place)]
         for key, value in options.items()
     }
     return {key: digest(hashes) for key, hashes in found.items() if hashes}
@@ -180,7 +178,7 @@ def check_beginning(cell: Cell, place: Place) -> None:
     """Raise StoreError if a run that goes on began with other weights than the run that it needs has now."""
     began = _json(place.out / RUNS / cell.name / RUN).get("init") or {}
     run = str(cell.options.get("init", ""))
-    now = _json(place.out / run / RUN).get("weights") if run == f"{RUNS}/{cell.needs}" else None
+    now = _json(place.out / run / RUN).get("weights") if run.removeprefix(f"{RUNS}/") in cell.needs else None
     if now and began.get("weights", now) != now:
         what, fix = f"began with other weights than {run} has now", "remove this folder to train it again"
         raise StoreError(what, where=str(place.out / RUNS / cell.name), fix=fix, id="other-run")
@@ -190,11 +188,11 @@ def check_shared(study: StudyFile, place: Place) -> None:
     """Raise StoreError if OUT holds the runs or the text of another study: one without a cell of this one."""
     before, fix = _json(place.out / STUDY), f"give another folder: derivlang study {study.place} -o OUT"
     cells = [cell["name"] for cell in before.get("cells") or ()]
-    own = {cell.name for cell in study.whole}
+    own = {cell.name for cell in (study.whole or study).cells}
     if cells and not own.intersection(cells) and study.name != before.get("study"):
         what = f"holds another study: none of its cells ({first_names(cells)}) is in {study.place}"
         raise StoreError(what, where=str(place.out), fix=fix, id="other-study")
-    asked = {"text": study.text, "labelled": study.labelled}
+    asked = {"text": list(study.text), "labelled": study.labelled}
     words = {"labelled": "one keeps labels (treebanks), the other has only words (text)"}
     told = difference({"labelled": False, **before}, asked, words)
     if told and before and study.text and (place.out / TEXT).exists():
@@ -205,7 +203,7 @@ def check_shared(study: StudyFile, place: Place) -> None:
 def check_place(study: StudyFile, place: Place) -> None:
     """Raise StoreError if OUT holds another study, or a finished run with other options."""
     check_shared(study, place)
-    for step in plan(replace(study, cells=study.whole), place):
+    for step in plan(study.whole or study, place):
         check_fits(step, place)
 
 
@@ -214,7 +212,7 @@ def check_fits(step: PlannedCommand, place: Place) -> None:
     if step.arguments[0] != "pretrain":
         return
     done = _json(_path(step, place))
-    if not done or done.get("fingerprint") != _json(place.out / RUNS / step.cell / RUN).get("fingerprint"):
+    if not done or done.get("fingerprint") != _json(place.out / step.run / RUN).get("fingerprint"):
         return
     options = done.get("options") or {}
     told = difference(options, {**dict.fromkeys(options), **step.facts})  # one that is left out now, too
@@ -222,7 +220,7 @@ def check_fits(step: PlannedCommand, place: Place) -> None:
         told = f"the content of {changed} ({step.facts[changed]}) has changed since"
     if told:
         fix = "give another -o, or remove this folder to train it again"
-        where = str(place.out / RUNS / step.cell)
+        where = str(place.out / step.run)
         raise StoreError(f"was trained otherwise: {told}", where=where, fix=fix, id="other-study")
 
 

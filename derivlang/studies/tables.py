@@ -1,6 +1,6 @@
 """The tables and keys that a study's file may have, and the form of each value. What reads the file believes them.
 
-check_tables({"study": {"step": 3}}, "my.toml")      my.toml [study]: there is no key 'step'; did you mean steps
+check({"study": {"step": 3}}, "my.toml")      my.toml [study]: there is no key 'step'; did you mean steps?
 
 The scales of a study: its file has the grids, and a scale says how large they are run.
 
@@ -24,9 +24,10 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from importlib import resources
+from itertools import chain
 from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
@@ -39,53 +40,75 @@ from derivlang.studies.settings import SCALES
 
 Tables = Mapping[str, Any]
 _NUMBERS = re.compile(r"[\d.]+(, *[\d.]+)*")  # in a text, as on a command line
+Form = Callable[[str, Any, str], None]  # called with a key, its value and the place of its table
 
 
-def check_tables(table: Tables, where: str) -> None:
-    """Raise UsageError, with the table, for the first key that is not known or has a wrong value. where: the file."""
-    _check(table, _FILE, where)
+def check_tables(tables: Tables, place: str) -> None:
+    """Raise UsageError, with the table, for the first key that is not known or has a wrong value. place: the file."""
+    for name in tables:
+        if name not in _FILE:
+            raise unknown("table", name, _FILE, where=place)
+    _check(tables, _FILE, place)
 
 
-def _check(table: Tables, forms: Mapping[str, Any], where: str, path: str = "") -> None:
-    """Raise UsageError for a table. forms: of each key. path: of the table in the file, as "grid.cell."."""
+def _check(table: Tables, known: Mapping[str, Any], where: str, path: str = "") -> None:
+    """Raise UsageError for a table. known: the form of each key. path: of the table in the file, as "grid.cell."."""
     for key, value in table.items():
-        form, inner = forms.get(key) or forms.get("*"), f"{path}{key}"
+        form = known.get(key) or known.get("*")
+        inner = f"{where[:-1]}.{key}]" if where.endswith("]") else f"{where} [{key}]"
+        name = f"{path}{key}"
         if form is None:
-            raise unknown("key" if path else "table", key, forms, where=where)
+            raise unknown("key", key, known, where=where)
         if isinstance(form, list):
             if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-                raise UsageError(f"{key} must be a list of tables", where=where, fix=f"write [[{inner}]]", id="study")
+                raise UsageError(f"{key} must be a list of tables", where=where, fix=f"write [[{name}]]", id="study")
             for number, one in enumerate(value, 1):
-                _check(one, form[0], f"{where} {key} {number}", f"{inner}.")
+                _check(one, form[0], f"{where} {key} {number}", f"{name}.")
         elif isinstance(form, dict):
             if not isinstance(value, dict):
-                what = f"{key} must be a table, not {value!r}"
-                raise UsageError(what, where=where, fix=f"write [{inner}]", id="study")
-            _check(value, form, f"{where[:-1]}.{key}]" if where.endswith("]") else f"{where} [{key}]", f"{inner}.")
-        elif not isinstance(form, tuple):
+                raise UsageError(
+                    f"{key} must be a table, not {value!r}", where=where, fix=f"write [{name}]", id="study"
+                )
+            _check(value, form, inner, f"{name}.")
+        else:
             form(key, value, where)
-        elif not form[1](value):
-            raise UsageError(f"{key} = {value!r} must be {form[0]}", where=where, id="bad-value")
+
+
+def _of(form: str, is_right: Callable[[Any], bool]) -> Form:
+    """Return a form of values. form: for messages."""
+
+    def check(key: str, value: Any, where: str) -> None:
+        if not is_right(value):
+            raise UsageError(f"{key} = {value!r} must be {form}", where=where, id="bad-value")
+
+    return check
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
 
 
 def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, str) and one for one in value)
+    return isinstance(value, list) and bool(value) and all(map(_is_text, value))
 
 
 def _levels(name: str, value: Any, where: str) -> None:
-    """Raise UsageError for the levels of a factor, of [factors] or of a [[zip]]."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", name):
         fix = "use letters, digits, -, _"
         raise UsageError(f"{name!r} is not the name of a factor", where=where, fix=fix, id="study")
     if name in PRETRAIN.reserved:
         PRETRAIN.check_key(name, value, where)
-    if not isinstance(value, list) or not value or not all(isinstance(one, _LEVEL) for one in value):
+    if not isinstance(value, list) or not value or not all(map(_is_level, value)):
         what = f"{name} = {value!r} must be a list of levels, which are texts, numbers, true or false"
         fix = f"write e.g. {name} = [1, 2]"
-        if isinstance(value, _LEVEL):
+        if _is_level(value):
             listed = value if _NUMBERS.fullmatch(str(value)) else json.dumps(value, ensure_ascii=False)
             fix = f"write {name} = [{listed}]"
         raise UsageError(what, where=where, fix=fix, id="bad-value")
+
+
+def _is_level(value: Any) -> bool:
+    return isinstance(value, (str, int, float))
 
 
 def _distinct_levels(name: str, value: Any, where: str) -> None:
@@ -95,15 +118,12 @@ def _distinct_levels(name: str, value: Any, where: str) -> None:
         raise UsageError(f"the factor {name} has the level {twice[0]} twice", where=where, id="study")
 
 
-# The form of a value: what it must be, in words and as a test; or a function that checks it. Of a table, the forms of
-# its keys, in which `*` is any key.
-_LEVEL = (str, int, float)
-_text = "text", lambda value: isinstance(value, str) and value != ""
-_texts = "a list of sources, each once", lambda value: _are_texts(value) and len(set(value)) == len(value)
-_count = "a whole number of at least 1", lambda value: type(value) is int and value > 0
-_number = "a number", lambda value: type(value) is not bool and isinstance(value, (int, float))
-_level = "a text or a number", lambda value: isinstance(value, _LEVEL)
-_scales = f"a list of one scale or more: {', '.join(SCALES)}", _are_texts
+_text = _of("text", _is_text)
+_texts = _of("a list of sources, each once", lambda value: _are_texts(value) and len(set(value)) == len(value))
+_count = _of("a whole number of at least 1", lambda value: type(value) is int and value > 0)
+_number = _of("a number", lambda value: type(value) is not bool and isinstance(value, (int, float)))
+_level = _of("a text or a number", _is_level)
+_scales = _of(f"a list of one scale or more: {', '.join(SCALES)}", _are_texts)
 _STUDY = {
     "source": _text, "text": _texts, "treebanks": _texts, "model": _text, "steps": _count, "workers": _count,
     "threads": _count, "title": _text, "paper": _text, "table": _text, "scales": _scales,
@@ -132,6 +152,8 @@ _FILE = {
     "scale": {"*": {**_PARTS, "study": _STUDY, "report": _REPORT, "seeds": _count}},
     "grid": [{**_CELLS, "name": _text, "scales": _scales, "scale": {"*": {**_PARTS, "seeds": _count}}}],
 }
+
+
 _SCALED = ("study", "cell", "evaluate", "factors", "report")
 _TEXT = ("source", "text", "treebanks")  # of [study], one of which takes the place of another
 
@@ -141,10 +163,11 @@ def scaled(tables: Tables, scale: str | None, place: str) -> Tables:
 
     place: the file. Raise UsageError for a scale that the file does not have.
     """
-    scales, grids = tables.get("study", {}).get("scales", []), tables.get("grid", [])
+    scales = tables.get("study", {}).get("scales", [])
     _check_known(scales, SCALES, f"{place} [study]")
-    for number, block in enumerate((tables, *grids)):
-        _check_scales(block, scales, f"{place} grid {number}" if number else place)
+    _check_scales(tables, scales, place)
+    for number, grid in enumerate(tables.get("grid", []), 1):
+        _check_scales(grid, scales, f"{place} grid {number}")
     if scale is not None and not scales:
         fix = "leave it out, or write scales = [...] in [study]"
         raise UsageError(f"{place} has no scales", where="--scale", fix=fix, id="bad-value")
@@ -153,17 +176,17 @@ def scaled(tables: Tables, scale: str | None, place: str) -> Tables:
     name = scale or scales[0]
     _check_known([name], scales, "--scale")
     common = _common()[name]
-    result = _overlaid(tables, name, common)
+    seeds = _of_scale(tables, name).get("seeds", common["seeds"])
+    result = _overlaid(tables, name, seeds, common)
     if not tasks_in(result.get("evaluate", {})):  # then the scale's fine-tuning has nothing to tune
-        result = _overlaid(tables, name, {**common, "evaluate": {}})
-    seeds = {"seeds": result["seeds"]}
-    grids = [_overlaid(grid, name, seeds) for grid in grids if name in grid.get("scales", scales)]
-    if _has_zero_shot(result.get("evaluate", {})):
+        result = _overlaid(tables, name, seeds, {**common, "evaluate": {}})
+    grids = [_overlaid(grid, name, seeds, {}) for grid in tables.get("grid", []) if name in grid.get("scales", scales)]
+    if _has_zero_shot(result):
         languages = _languages([result, *(grid for grid in grids if not grid.get("name"))], result)
         controls = [control for control in _common()["controls"] if name in control["scales"]]
         if any("text" in one for one in [*result.get("languages", {}).values()][1:]):  # no embeddings to copy from
             controls = [control for control in controls if "embeddings" not in control["cell"]]
-        grids += [_overlaid({**one, "factors": {**languages, **one["factors"]}}, name, seeds) for one in controls]
+        grids += [_overlaid({**one, "factors": {**languages, **one["factors"]}}, name, seeds, {}) for one in controls]
     if rows := result.get("report", {}).get("published"):
         asked = {task.partition(":")[0] for block in [result, *grids] for task in tasks_in(block.get("evaluate", {}))}
         others = [task for task in TASKS.names() if task not in asked]
@@ -174,14 +197,14 @@ def scaled(tables: Tables, scale: str | None, place: str) -> Tables:
 def _check_scales(table: Tables, scales: Collection[str], where: str) -> None:
     """Raise UsageError for a scale that a file or a grid names to no effect. scales: of the file."""
     own = table.get("scale", {})
-    named = [*table.get("scales", []), *(name for key in own for name in _split(key))]
-    _check_known(named, scales, where, "name it in scales of [study]")
+    named = chain(table.get("scales", []), *map(_split, own))
+    _check_known(named, scales, where, fix="name it in scales of [study]")
     if "factors" not in table and (lost := [key for key, changes in own.items() if "factors" in changes]):
         what = f"[scale.{lost[0]}.factors] has no [factors] to change"
         raise UsageError(what, where=where, fix="write it in the scale of a [[grid]]", id="study")
 
 
-def _check_known(scales: Iterable[str], known: Collection[str], where: str, fix: str | None = None) -> None:
+def _check_known(scales: Iterable[str], known: Collection[str], where: str, *, fix: str | None = None) -> None:
     for name in scales:
         if name not in known:
             raise unknown("scale", name, known, where=where, fix=fix)
@@ -199,22 +222,30 @@ def _split(names: str) -> list[str]:
     return [name.strip() for name in names.split(",")]
 
 
-def _overlaid(table: Tables, name: str, below: Tables) -> dict[str, Any]:
-    """Return a file or a grid at a scale: its own keys over those below, its [scale.NAME] over both.
-
-    The number of levels of `seed` is the last that a table gives.
-    """
+def _of_scale(table: Tables, name: str) -> dict[str, Any]:
+    """Return what the [scale.…] of a file or a grid have for a scale: what several scales share, then its own."""
     every = table.get("scale", {})
-    shared_first = sorted(every, key=lambda scales: "," not in scales)
-    layers = [below, table, *(every[scales] for scales in shared_first if name in _split(scales))]
-    parts = {part: _merged(layer.get(part, {}) for layer in layers) for part in _SCALED}
-    seeds = [layer["seeds"] for layer in layers if "seeds" in layer][-1]
+    merged: dict[str, Any] = {}
+    for scales in sorted(every, key=lambda scales: "," not in scales):
+        if name in _split(scales):
+            for key, value in every[scales].items():
+                merged[key] = _merged(merged.get(key, {}), value) if isinstance(value, dict) else value
+    return merged
+
+
+def _overlaid(table: Tables, name: str, seeds: int, common: Tables) -> dict[str, Any]:
+    """Return a file or a grid at a scale: its own keys over what is common to all, its [scale.NAME] over both.
+
+    seeds: the number of levels of `seed`, unless the scale has another one.
+    """
+    own = _of_scale(table, name)
+    parts = {part: _merged(*(layer.get(part, {}) for layer in (common, table, own))) for part in _SCALED}
     if "seed" in parts["factors"]:
-        parts["factors"]["seed"] = parts["factors"]["seed"][:seeds]
-    return {**table, **{part: merged for part, merged in parts.items() if merged}, "seeds": seeds}
+        parts["factors"]["seed"] = parts["factors"]["seed"][: own.get("seeds", seeds)]
+    return {**table, **{part: merged for part, merged in parts.items() if merged}}
 
 
-def _merged(layers: Iterable[Tables]) -> dict[str, Any]:
+def _merged(*layers: Tables) -> dict[str, Any]:
     """Return the keys of all layers; a later layer has priority, and its `text` takes the place of a `source`."""
     merged: dict[str, Any] = {}
     for layer in layers:
@@ -224,8 +255,9 @@ def _merged(layers: Iterable[Tables]) -> dict[str, Any]:
     return merged
 
 
-def _has_zero_shot(evaluation: Tables) -> bool:
+def _has_zero_shot(tables: Tables) -> bool:
     """Return whether [evaluate] fine-tunes tasks on the source and tests them on the derived language."""
+    evaluation = tables.get("evaluate", {})
     regimes = text_of(evaluation.get("regime", ",".join(USUAL_REGIMES)))
     return bool(tasks_in(evaluation)) and "zs" in names(regimes, "regime")
 
@@ -233,7 +265,9 @@ def _has_zero_shot(evaluation: Tables) -> bool:
 def _languages(blocks: Iterable[Tables], tables: Tables) -> dict[str, list[Any]]:
     """Return the languages of a study, for its controls: the levels of `t`, and of the factors that it names."""
     axes = {"t", *named_in(tables.get("cell", {}).get("t", ""))}
-    levels: dict[str, dict[Any, None]] = {}
-    for factor, some in (pair for block in blocks for pair in block.get("factors", {}).items() if pair[0] in axes):
-        levels[factor] = levels.get(factor, {}) | dict.fromkeys(some)
-    return {factor: list(some) for factor, some in levels.items()}
+    levels: dict[str, list[Any]] = {}
+    for block in blocks:
+        for factor, some in block.get("factors", {}).items():
+            if factor in axes:
+                levels[factor] = list(dict.fromkeys([*levels.get(factor, []), *some]))
+    return levels

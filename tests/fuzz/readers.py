@@ -956,13 +956,13 @@ dictionary = "d.txt"\n[evaluate]\nmeasure = "alignment"\n[[grid]]\n[grid.factors
     steps = plan(study, place)
     for step in steps:
         (place.out / step.name).mkdir(parents=True, exist_ok=True)
-        if step.arguments[0] == "pretrain":
-            run = place.out / "runs" / step.cell
+        if step.cell is not None and step.arguments[0] == "pretrain":
+            run = place.out / "runs" / step.cell.name
             run.mkdir(parents=True)
-            init = {"run": "runs/mlm.1", "weights": "w"} if step.cell != "mlm.1" else None
+            init = {"run": "runs/mlm.1", "weights": "w"} if step.cell.needs else None
             facts = {"status": "done", "fingerprint": "f", "weights": "w", "init": init}
             (run / "run.json").write_text(json.dumps(facts), "utf-8")
-        if step.cell:
+        if step.cell is not None:
             mark_done(step, place)
     write_study(study, place)
     return study, steps, place.out
@@ -981,7 +981,7 @@ def _records(name: str) -> Callable[[Path, bytes], str | None]:
         check_shared(study, place)
         for step in steps:
             check_fits(step, place)
-            if step.cell:
+            if step.cell is not None:
                 is_done(step, place)
         verify_study(folder / "out")
         return None
