@@ -21,6 +21,7 @@ import pytest
 import derivlang
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import DerivlangWarning
+from derivlang.evaluation import table as table_module
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.table import read_scores, write_scores
 from tests import runs
@@ -634,21 +635,23 @@ def test_hostile_names_in_every_field_are_never_markup(tmp_path: Path) -> None:
 # its folder
 
 
-def test_scores_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_scores_are_written_and_read_some_rows_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message has the row of the file."""
     found = study({"o": ["a", "b"]}, [POS, ALIGNMENT])
-    path = tmp_path / "scores.parquet"
-    write_scores(found, path)
-    read = read_scores(path)
-    assert read.attrs["columns"] == found.attrs["columns"]
-    assert all(map(np.array_equal, read["counts"], found["counts"]))
-    assert {counts.dtype for counts in read["counts"]} == {np.dtype(np.int32)}
-    names = ["run", "seed", "step", "task", "metric", "regime", "ft_seed", "value", "factor.o"]
-    assert read[names].astype(str).equals(found[names].astype(str))
+    paths = [tmp_path / f"{name}.parquet" for name in ("whole", "parts", "bad")]
+    write_scores(found, paths[0])
+    monkeypatch.setattr(table_module, "ROWS", 5)
+    write_scores(found, paths[1])
+    whole, parts = map(read_scores, paths[:2])
+    for one in (whole, parts):
+        assert one.attrs["columns"] == found.attrs["columns"]
+        assert all(map(np.array_equal, one["counts"], found["counts"]))
+        assert {counts.dtype for counts in one["counts"]} == {np.dtype(np.int32)}
+    pd.testing.assert_frame_equal(parts.drop(columns="counts"), whole.drop(columns="counts"))
     found.at[7, "value"] = 99.0
-    write_scores(found, path)
+    write_scores(found, paths[2])
     with pytest.raises(StoreError, match="row 8 has the value 99"):
-        read_scores(path)
+        read_scores(paths[2])
 
 
 @pytest.fixture

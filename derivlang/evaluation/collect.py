@@ -111,7 +111,7 @@ class _Collection:
             self.attributes["columns"][_TRAINING] = list(self.columns.values())
         empty = pa.schema([*OF_RUN, *SCHEMA]).empty_table()
         table = pa.concat_tables([empty, *(self.rows or self.losses)], promote_options="default")
-        return frame_of(table.to_pandas(), self.attributes)
+        return frame_of([table.to_pandas()], self.attributes)
 
     def _add(self, folder: Path, plan: StudyPlan | None) -> None:
         facts = read_record(folder / RUN, RUN, _FACTS, sealed=True, id="run", fix=_RERUN)

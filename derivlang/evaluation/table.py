@@ -21,7 +21,7 @@ and differences are not rows. `frame.attrs` says what rows cannot:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ from derivlang.evaluation.plan import PLAN
 from derivlang.evaluation.scores import FACTS, SCHEMA, check_counts
 from derivlang.store.files import writing
 from derivlang.store.record import check_record
-from derivlang.store.shards import read_parquet
+from derivlang.store.shards import for_arrow
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -51,6 +51,7 @@ OF_RUN = pa.schema(
     [(name, pa.string()) for name in ("study", "run", "fingerprint", "weights", "version")]
     + [("seed", pa.int64()), ("step", pa.int64())]
 )
+ROWS = 1000  # at a time, of counts that may be long
 _LARGEST = 1e15  # of a value
 _ATTRIBUTES = {
     "columns?": {"*": [{"name": str, "title?": str, "unit?": str, "over?": str}]},
@@ -61,11 +62,11 @@ _ATTRIBUTES = {
 }
 
 
-def frame_of(rows: DataFrame, attributes: Mapping[str, Any]) -> DataFrame:
-    """Return the table of rows with the columns of OF_RUN, of `scores.SCHEMA`, of factors and of settings."""
+def frame_of(parts: Sequence[DataFrame], attributes: Mapping[str, Any]) -> DataFrame:
+    """Return the table of parts with the columns of OF_RUN, of `scores.SCHEMA`, of factors and of settings."""
     import pandas as pd
 
-    frame = rows.astype({"layer": "Int64", "ft_seed": "Int64"})
+    frame = pd.concat(parts, ignore_index=True).astype({"layer": "Int64", "ft_seed": "Int64"})
     plans = (attributes.get("studies") or {}).values()
     for name in _levels_in(frame.columns):
         used = dict.fromkeys(frame[name].dropna())
@@ -87,30 +88,36 @@ def write_scores(frame: DataFrame, path: Path) -> None:
         return
     told = {"format": FORMAT, "derivlang": __version__, **{name: frame.attrs.get(name) or {} for name in ATTRIBUTES}}
     texts = frame.astype(dict.fromkeys(_levels_in(frame.columns), object))
-    table = pa.Table.from_pandas(texts, _schema(frame.columns), preserve_index=False)
-    with writing(path) as stream:
-        pq.write_table(table.replace_schema_metadata({FACTS: json.dumps(told)}), stream, compression="zstd")
+    schema = _schema(frame.columns)
+    told_schema = schema.with_metadata({FACTS: json.dumps(told)})
+    with writing(path) as stream, pq.ParquetWriter(stream, told_schema, compression="zstd") as writer:
+        for first in range(0, max(1, len(texts)), ROWS):
+            table = pa.Table.from_pandas(texts[first : first + ROWS], schema, preserve_index=False)
+            writer.write_table(table.replace_schema_metadata(told_schema.metadata))
 
 
 def read_scores(path: Path) -> DataFrame:
     """Return the table in a Parquet file, which may be somebody else's. Raise StoreError if it is not such a table."""
     fix = "make it again: derivlang report"
     with parse_errors(str(path), "table of scores", error=StoreError, id="scores", fix=fix):
-        table = read_parquet(path)
-        told = json.loads((table.schema.metadata or {}).get(FACTS, b"{}"))
-        if not isinstance(told, dict) or told.get("format", FORMAT) != FORMAT:
-            raise ValueError(f"its format is {told.get('format')!r}, but this version reads {FORMAT}")
-        expected = [field.name for field in (*OF_RUN, *SCHEMA)]
-        if missing := [name for name in expected if name not in table.column_names]:
-            raise ValueError(f"it lacks the column {missing[0]}")
-        kinds = _schema([*expected, *_levels_in(table.column_names)])
-        check_record(told, _ATTRIBUTES)
-        for columns in (told.get("columns") or {}).values():
-            [Column(**column) for column in columns]
-        rows = table.select(kinds.names).replace_schema_metadata(None).cast(kinds)
-        check_counts(rows)
-        _check(rows)
-        return frame_of(rows.to_pandas(), told)
+        with for_arrow(path) as source, pq.ParquetFile(source) as file:
+            told = json.loads((file.schema_arrow.metadata or {}).get(FACTS, b"{}"))
+            if not isinstance(told, dict) or told.get("format", FORMAT) != FORMAT:
+                raise ValueError(f"its format is {told.get('format')!r}, but this version reads {FORMAT}")
+            expected, names = [*OF_RUN, *SCHEMA], file.schema_arrow.names
+            if missing := [field.name for field in expected if field.name not in names]:
+                raise ValueError(f"it lacks the column {missing[0]}")
+            kinds = _schema([*(field.name for field in expected), *_levels_in(names)])
+            check_record(told, _ATTRIBUTES)
+            for columns in (told.get("columns") or {}).values():
+                [Column(**column) for column in columns]
+            parts = [kinds.empty_table().to_pandas()] if not file.metadata.num_rows else []
+            for batch in file.iter_batches(ROWS, columns=kinds.names):
+                rows = pa.Table.from_batches([batch]).select(kinds.names).replace_schema_metadata(None).cast(kinds)
+                check_counts(rows)
+                _check(rows, sum(map(len, parts)))
+                parts.append(rows.to_pandas())
+        return frame_of(parts, told)
 
 
 def _levels_in(names: Iterable[str]) -> list[str]:
@@ -124,13 +131,16 @@ def _schema(names: Iterable[str]) -> pa.Schema:
     return pa.schema([known.get(name, pa.field(name, pa.string())) for name in names])
 
 
-def _check(table: pa.Table) -> None:
-    """Raise ValueError, with its row, for counts that do not give their value, and for a number that is missing."""
+def _check(table: pa.Table, first: int) -> None:
+    """Raise ValueError, with its row, for counts that do not give their value, and for a number that is missing.
+
+    first: number of rows before these.
+    """
     for name in ("run", "seed", "step", "task", "metric", "formula", "value"):
         if table[name].null_count:
-            raise ValueError(f"row {table[name].is_null().to_pylist().index(True) + 1} has no {name}")
+            raise ValueError(f"row {first + table[name].is_null().to_pylist().index(True) + 1} has no {name}")
     rows = zip(*(table[name].to_pylist() for name in ("formula", "value")), table["counts"], strict=True)
-    for number, (formula, value, counts) in enumerate(rows, 1):
+    for number, (formula, value, counts) in enumerate(rows, first + 1):
         if value is not None and np.isfinite(value) and abs(value) > _LARGEST:
             raise ValueError(f"row {number} has the value {value:g}")
         if not formula or not counts.is_valid:
