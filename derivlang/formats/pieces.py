@@ -80,7 +80,7 @@ class Splitting:
         units = np.searchsorted(edges[at], offsets)
         pieces = parts.take(to_arrow(at)).dictionary_encode()
         codes = to_numpy(pieces.indices)
-        self._undivided.check(column, int(np.count_nonzero(np.diff(units))), place)
+        self._undivided.check(pieces.dictionary, codes, units, place)
 
         # The code of each part as a gap; of a piece, NOTHING.
         gap = np.where(is_gap, np.int32(SPACE), np.int32(NOTHING))

@@ -32,6 +32,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from derivlang.core.arrays import Int32, Int64, expand_ranges, offsets_of
 from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.core.keys import string_buffers
@@ -102,30 +103,45 @@ class Undivided:
         self._warned = False
         self._lines = self._undivided = 0
 
-    def check(self, texts: pa.StringArray, n_lines: int, place: Callable[[int], str] | None = None) -> None:
+    def check(self, pieces: pa.Array, codes: Int32, cuts: Int64, place: Callable[[int], str] | None = None) -> None:
         """Look at further lines. Raise DataError undivided-text, or warn once, if some are undivided.
 
-        n_lines: the number of those with words. place: returns the place of a line, for the error.
+        codes: int32[P], into distinct pieces, Arrow strings. cuts: int64[L + 1], piece offsets of the lines. place:
+        returns the place of a line, for the error.
         """
-        self._lines += n_lines
-        if string_buffers(texts)[0].tobytes().isascii():
+        self._lines += int(np.count_nonzero(cuts[1:] > cuts[:-1]))
+        if string_buffers(pieces)[0].tobytes().isascii():
             return
-        some = np.flatnonzero(to_numpy(pc.match_substring_regex(texts, _ANY)))  # few, or none, in other languages
-        lines = dict(zip(some.tolist(), texts.take(to_arrow(some)).to_pylist(), strict=True))
-        undivided = [line for line, text in lines.items() if self._is_undivided(text)]
+        some = np.flatnonzero(to_numpy(pc.match_substring_regex(pieces, _ANY)))
+        if not some.size:
+            return
+        # Three numbers for each piece, as `_figures_of` returns them.
+        of_pieces = np.zeros((3, len(pieces)), np.int32)
+        of_pieces[1] = to_numpy(pc.utf8_length(pieces))
+        for i, piece in zip(some.tolist(), pieces.take(to_arrow(some)).to_pylist(), strict=True):
+            of_pieces[:, i] = self._figures_of(piece)
+        hits = np.flatnonzero((of_pieces[0] > 0).take(codes, mode="clip"))
+        lines = np.unique(np.searchsorted(cuts, hits, "right") - 1)  # few, or none, in text of other languages
+        sizes = cuts[lines + 1] - cuts[lines]
+        figures = of_pieces[:, codes[expand_ranges(cuts[lines], sizes)]]
+        # Running sums of the three figures at the ends of the lines; their differences are the sums of each line.
+        sums = np.stack([offsets_of(column) for column in figures])[:, offsets_of(sizes)]
+        letters, total, least = sums[:, 1:] - sums[:, :-1]
+        undivided = lines[(2 * letters > total) & (letters >= least)]
         self._undivided += len(undivided)
         many = 2 * self._undivided >= self._lines
         refused = many and self._strict
-        if not undivided or not (refused or ((many or self._strict) and not self._warned)):
+        if not len(undivided) or not (refused or ((many or self._strict) and not self._warned)):
             return
-        text = " ".join(lines[undivided[0]].split())
+        line = slice(cuts[undivided[0]], cuts[undivided[0] + 1])
+        text = " ".join(pieces.take(to_arrow(codes[line])).to_pylist())
         language = language_of(text)
         assert language is not None
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         if refused:
             raise DataError(
                 f"the words of {language.name} text are not divided: {shown!r} would stay as it is",
-                where=place(undivided[0]) if place else None,
+                where=place(int(undivided[0])) if place else None,
                 fix=f"{self._how(language)}; if each line is one word, --words space says so",
                 id="undivided-text",
             )
@@ -138,20 +154,19 @@ class Undivided:
     def _how(self, language: Unspaced) -> str:
         return (self._instead if language.code in WITH_RULES else "") + language.rules
 
-    def _is_undivided(self, text: str) -> bool:
-        """Return whether most letters of a line are of languages without spaces, and its words longer than theirs are.
+    def _figures_of(self, piece: str) -> tuple[int, int, int]:
+        """Return the letters of languages without spaces, all letters, and a bound for the first.
 
-        A run of such letters counts as one word, as rules for other languages divide it nowhere, or anywhere.
+        At the bound or above, the first are undivided. A run of such letters counts as one word, as rules for other
+        languages divide it nowhere, or anywhere.
         """
-        total = letters = least = 0
-        for piece in text.split():
-            runs = [(run, language_of(run)) for run in re.findall(f"{_ANY}+", piece)]
-            found = [(run, language) for run, language in runs if language and language.code not in self._divides]
-            of_piece = sum(len(run) for run, _ in found)
-            letters += of_piece
-            total += max(of_piece, sum(map(str.isalnum, piece))) if runs else len(piece)
-            least += sum(language.least for _, language in found)
-        return bool(letters) and 2 * letters > total and letters >= least
+        letters = least = 0
+        for run in re.findall(f"{_ANY}+", piece):
+            language = language_of(run)
+            if language is not None and language.code not in self._divides:
+                letters += len(run)
+                least += language.least
+        return letters, max(letters, sum(map(str.isalnum, piece))), least
 
 
 _SPECIAL = re.compile("(" + "|".join(re.escape(token) for token in SPECIALS) + ")")
