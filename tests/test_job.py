@@ -18,6 +18,7 @@ from derivlang.engine.job import Job
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
+from derivlang.transforms.fitting import Chain
 from derivlang.transforms.trans import Trans
 from tests.commands import make, wiki
 
@@ -46,10 +47,12 @@ def counted(monkeypatch: pytest.MonkeyPatch, cls: type, names: tuple[str, ...]) 
 @pytest.mark.parametrize("spec", ["trans,inv", "trans:overlap=50,perm"])
 def test_one_shard_parses_and_fits_once(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = wiki(tmp_path)
-    pipelines = counted(monkeypatch, Pipeline, ("parse", "from_stored", "fit"))
+    pipelines = counted(monkeypatch, Pipeline, ("parse", "from_stored"))
+    chains = counted(monkeypatch, Chain, ("fit",))
     fits = counted(monkeypatch, Trans, ("fit", "load"))
     make(spec, source, tmp_path / "out")
-    assert pipelines == {"parse": 2, "fit": 1}
+    assert pipelines == {"parse": 2}
+    assert chains == {"fit": 1}
     assert fits == {"fit": 1}
 
 

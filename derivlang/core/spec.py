@@ -163,11 +163,16 @@ class Parameterised:
     @classmethod
     @cache
     def spec_fields(cls) -> tuple[dataclasses.Field[Any], ...]:
-        """Return the parameters in the order of a spec. Inherited ones stand before the first of `DRAWS`, or last."""
+        """Return the parameters in the order of a spec.
+
+        Inherited ones without a name in it stand first, all others before the first of `DRAWS`, or last.
+        """
         fields, names = dataclasses.fields(cls), cls.__annotations__
         own = [field for field in fields if field.name in names]
         at = next((place for place, field in enumerate(own) if field.name in DRAWS), len(own))
-        return (*own[:at], *(field for field in fields if field.name not in names), *own[at:])
+        inherited = [field for field in fields if field.name not in names]
+        first = [field for field in inherited if field.metadata.get("positional")]
+        return (*first, *own[:at], *(field for field in inherited if field not in first), *own[at:])
 
     @classmethod
     @cache

@@ -234,8 +234,8 @@ def assemble(job: Job, making: Making, warn: Callable[[str], None], *, shards: b
         warn(f"{first_names(_marked_files(job, +marked))}: {has}; it is kept")
     for message in job.pipeline.warnings(job.lexicon, types, counts):
         warn(message)
-    shared = shares(types, counts, job.lexicon)
-    if shared.get("same_types") == len(types) and not job.pipeline.has_order:
+    shared, several = shares(types, counts, job.lexicon), len(job.pipeline.transforms) > 1
+    if several and shared.get("same_types") == len(types) and not job.pipeline.has_order:
         warn(f"{job.pipeline} leaves every word of the source as it is")
     manifest = manifest_of(job, files_of(job), making.plan, results, shared)
     warn_of_relations(manifest["changed"], job.corpus.name, warn)

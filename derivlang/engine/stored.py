@@ -74,7 +74,7 @@ _FORM = {
     "limit?": int,
     "fitted_on?": str,
     "corpus": {**_PLAIN, "schema": SCHEMA, "expected": [str], "options": dict, "types?": str},
-    "request": {"source": str, "data_dir?": str},
+    "request?": {"source": str, "data_dir?": str},
     "parts": [{**dict.fromkeys(("split", "path", "name"), str), "stamp?": (int, int, int, int), "sha256?": _HASH}],
     "tasks": {"*": [{"name": TASK, "spans": [_SPAN]}]},
 }
@@ -113,8 +113,7 @@ def stored(job: Job) -> dict[str, Any]:
             "options": options,
             "types": corpus.types and b64encode(corpus.types.serialize()).decode(),
         },
-        # Every rank opens a generated source again.
-        "request": {"source": request.source, "data_dir": request.data_dir and str(Path(request.data_dir).absolute())},
+        "request": _request(request) if corpus.format == GENERATED else None,  # every rank opens the source again
         "parts": [_stored_part(job, part) for part in corpus.parts],
         "tasks": {
             split: [
@@ -135,6 +134,10 @@ def stored(job: Job) -> dict[str, Any]:
             for split, tasks in job.plan.items()
         },
     }
+
+
+def _request(request: SourceRequest) -> dict[str, Any]:
+    return {"source": request.source, "data_dir": request.data_dir and str(Path(request.data_dir).absolute())}
 
 
 def with_stamps(job: Job, tasks: list[ShardTask], *, trusted: bool) -> Job:
@@ -314,7 +317,7 @@ def take(out: Path, begun: Mapping[str, Any]) -> tuple[Job, Making]:
             drop_columns=tuple(data["drop_columns"]),
             parser=data["parser"],
             options=tuple(data["options"]),
-            request=SourceRequest(**data["request"]),
+            request=SourceRequest(**(data["request"] or {"source": data["corpus"]["name"]})),
             seen=_seen(data, corpus, {span.part for tasks in plan.values() for task in tasks for span in task.spans}),
             plan=plan,
             limit=data["limit"],

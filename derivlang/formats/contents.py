@@ -27,7 +27,7 @@ _PAGE = re.compile(
     r"\s*(<\?xml\s[^>]*>|(<!--[^>]*-->\s*)?(<!doctype\s+html[^>]*>|<html[^>]*>)\s*(<|\Z)|<html[^>]*>.*</html>\s*\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-# A lone start tag on the first line, with attributes or closed by a lone end tag: WikiExtractor's <doc id="12">.
+# A lone start tag on the first line, with attributes or closed by a lone end tag: <doc url="…"> of WikiExtractor.
 _MARKUP = re.compile(
     r"\s*<([A-Za-z][\w:.-]*)(?:(?:\s+[\w:.-]+=[^<>]*)>[ \t]*\r?$|>[ \t]*\r?$(?=.*^</\1>))", re.DOTALL | re.MULTILINE
 )

@@ -204,7 +204,12 @@ def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[TaggedColumns, 
     Raises DataError: conll-2012, word-numbers, tsv-header.
     """
     blocks = _blocks(path, encoding)
-    head = list(islice(blocks, LOOKED_AT))
+    head, only_comments = list[tuple[int, str]](), True
+    for number, text in blocks:
+        head.append((number, text))
+        only_comments = only_comments and all(line[0] == "#" for line in text.split("\n"))
+        if len(head) >= LOOKED_AT and not only_comments:
+            break
     columns = find_columns(head)
     _check_columns(path, columns, head)
     blocks = chain(head, blocks) if piece == WHOLE else _blocks(path, encoding, piece)

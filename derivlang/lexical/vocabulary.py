@@ -47,7 +47,8 @@ class Entries:
 def word_entries(types: pa.Array, counts: Int64, lexicon: Lexicon) -> Entries:
     """Return the entries of types that have an image. Special tokens have none."""
     images: dict[str, list[str]] = {}
-    for word, image in zip(*(lexicon.pairs(types)[name].to_pylist() for name in ("source", "derived")), strict=True):
+    pairs = lexicon.pairs(types)
+    for word, image in zip(*(pairs[name].to_pylist() for name in ("source", "derived")), strict=True):
         images.setdefault(word, []).append(image)
     number = dict(zip(types.to_pylist(), counts.tolist(), strict=True))
     return Entries(images, np.array([number[word] for word in images], np.int64))

@@ -174,11 +174,12 @@ def check_replaceable(files: Iterable[Path], recipe: Path, wanted: Mapping[str, 
     it. noun: for messages. Files of the same recipe may be written again: their content is the same.
     """
     there = next((path for path in files if path.exists() and not is_stream(path)), None)
-    if there is None:
+    if there is None and not recipe.exists():
         return
     fix = "name another file, or --force"
-    if not recipe.exists():
+    if there is not None and not recipe.exists():
         what = f"exists already, and no {recipe.name} says how it was made"
         raise StoreError(what, where=str(there), fix=fix, id="out-exists")
     recorded = read_record(recipe, "recipe", {"derivlang": str}, id="data", fix=fix)
-    check_same(recorded, wanted, f"is another {noun}", where=str(there), fix=fix, id="out-exists")
+    if there is not None:
+        check_same(recorded, wanted, f"is another {noun}", where=str(there), fix=fix, id="out-exists")

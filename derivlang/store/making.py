@@ -75,6 +75,7 @@ class Making(Target):
         self.out, self.asked, self.kept = out, asked, kept
         self.done: set[str] = set()
         self._own_data = f"{DATA}-{plan[:8]}"  # the folder of the shards at a URL where an older set is replaced
+        self._seen: tuple[bytes | None, bool] = (None, False)  # the last `plan.json`, and whether it was of this plan
         self.follows: str | None = None  # the hash of the plan whose tasks counted for this one (engine/counting.py)
         self._begun_before = False  # whether an earlier run of this plan has left something that must stay
         self._take(begun)
@@ -314,7 +315,10 @@ class Making(Target):
 
     def is_current(self) -> bool:
         """Return whether the place still waits for this plan: it is neither finished nor replaced by another one."""
-        return begun_plan(self.store).get("plan") == self.plan
+        content = self.store.get(PLAN)
+        if content != self._seen[0]:  # a large plan is parsed once, and not after each task
+            self._seen = content, begun_plan(self.store).get("plan") == self.plan
+        return self._seen[1]
 
     def check_current(self, tasks: Iterable[str]) -> None:
         """Raise StoreError if another set has been begun in a place that cannot be held. tasks: just done, removed."""
