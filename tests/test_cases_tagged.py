@@ -200,6 +200,11 @@ def test_text_stays_text(text: str, tmp_path: Path) -> None:
     assert (tmp_path / "undone.tokens").read_text("utf-8") == text
 
 
+def test_a_file_may_begin_with_many_blocks_of_comments(tmp_path: Path) -> None:
+    file = written(tmp_path / "x.conll", "".join(f"# licence {n}\n\n" for n in range(120)) + "Bo B-PER\nsat O\n")
+    assert read(file, tmp_path)[0] == "Bo/B-PER sat/O"
+
+
 def test_the_format_of_a_source_may_be_named(tmp_path: Path) -> None:
     assert read(CASES / "b16_eng.testa", tmp_path / "a", "--format", "tagged")[0] == CONLL2003
     assert read(CASES / "b14_train.txt", tmp_path / "b", "--format", "tagged")[0].endswith("Bo/B-PER stayed/O ./O")

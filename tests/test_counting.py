@@ -291,11 +291,13 @@ def test_a_late_rank_leaves_nothing(
     assert not (out / ".derivlang").exists()
 
 
-def test_planning_again(tmp_path: Path, text: Path, whole: dict[str, bytes]) -> None:
+def test_planning_again(tmp_path: Path, text: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
     tasks = deferred(text, out, *SMALL)
     run("work", out, "--rank", 0, "--world", 2, "--stage", "count")
     assert "6 tasks to count first, 3 of them done" in run("plan", "--t", SPEC, text, "-o", out, *SMALL, "--defer").out
+    monkeypatch.chdir(text.parent)
+    run("plan", "--t", SPEC, f"./{text.name}", "-o", out, *SMALL, "--defer")  # the same source
     other = run("plan", "--t", "perm", text, "-o", out, "--defer", code=1).err
     assert "begun, but not finished" in other
     assert "[other-plan]" in other

@@ -38,6 +38,7 @@ from derivlang.sources.named import SOURCES
 from derivlang.store.verify import verify
 from derivlang.transforms.base import Transform
 from derivlang.transforms.registry import TRANSFORMS
+from derivlang.transforms.word_order import Stride
 from tests.commands import forked
 from tests.commands import run as in_process
 from tests.helpers import ROOT, cli, manifest, rows
@@ -471,6 +472,20 @@ def test_register_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(derivlang.Pipeline.parse("nothing,inv")) == "nothing,inv"
     assert derivlang.derive("a b .", "nothing,inv").text == "b a ."
     assert "nothing" in registry.transform_names()
+
+
+def test_parameters_of_a_base_class_stand_first() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Longer(Stride):
+        """Goes on."""
+
+        name = "longer"
+        by: int = derivlang.param(7, "words more", positional=True)
+
+    longer = Longer.from_values(["3", "5"], {})
+    assert (longer.k, longer.by) == (3, 5)
+    assert Longer.from_values(["3"], {"by": "5"}) == longer
+    assert str(longer) == "longer:3:5"
 
 
 class Named(Transform):
