@@ -562,7 +562,7 @@ def test_transforms_that_are_words_of_their_own(words: list[str], joined: str, t
 
 
 def test_a_command_without_arguments_refuses_one() -> None:
-    assert "unexpected extra argument (demo)" in run("pretrain", "demo", "--t", "trans,inv", code=2).err
+    assert "(demo); give the source as --source" in run("pretrain", "demo", "--t", "trans,inv", code=2).err
 
 
 def test_a_word_with_the_name_of_a_transform_may_be_a_text_or_a_file(

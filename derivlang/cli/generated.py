@@ -108,6 +108,15 @@ class HeadedCommand(click.Command):
                 click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_all, help=help)
             )
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words of a command line. Name --source where a source is given without it, as `make` takes it."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if "extra argument" in error.message and any("--source" in one.opts for one in self.params):
+                raise click.UsageError(f"{error.message}; give the source as --source SOURCE", ctx) from None
+            raise
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a list of options for each heading, or one of the usual options."""
         if not self.usual or ctx.meta.get(_ALL):
