@@ -301,3 +301,23 @@ def test_numbers_of_nli_labels_keep_their_names(numbers: list[int], tmp_path: Pa
     assert map_dataset(rows, "inv").features["label"].names == names
     run("undo", tmp_path / "x", "-o", tmp_path / "back.parquet")
     assert pq.read_table(tmp_path / "back.parquet").to_pylist() == rows.with_format("arrow")[:].to_pylist()
+
+
+def test_a_field_with_a_carriage_return_is_quoted(tmp_path: Path) -> None:
+    content = b'text,label\nA b.,"x\ry"\n'
+    (tmp_path / "x.csv").write_bytes(content)
+    run("make", "--t", "inv", tmp_path / "x.csv", "-o", tmp_path / "set")
+    run("undo", tmp_path / "set", "-o", tmp_path / "undone.csv")
+    assert (tmp_path / "undone.csv").read_bytes() == content
+
+
+def test_questions_without_titles_or_ids_as_squad(tmp_path: Path) -> None:
+    row = {"context": "Ann sat .", "question": "Who ?", "answers": {"text": ["Ann"], "answer_start": [0]}}
+    for name, more in (("ids", {"id": 7}), ("none", {})):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({**row, **more}) + "\n", "utf-8")
+        run("make", "--t", "inv", tmp_path / f"{name}.jsonl", "-o", tmp_path / name)
+    run("export", tmp_path / "ids", "--format", "squad", "-o", tmp_path / "ids.json")
+    (article,) = json.loads((tmp_path / "ids.json").read_text("utf-8"))["data"]
+    assert (article["title"], article["paragraphs"][0]["qas"][0]["id"]) == ("", "7")
+    said = run("export", tmp_path / "none", "--format", "squad", "-o", tmp_path / "none.json", code=2).err
+    assert "does not fit the format squad" in said

@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TextIO, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -202,6 +202,17 @@ def write(
         out.write("".join(f"{line}\n" for line in lines).encode())
 
 
+class _Lines:
+    """Writes rows of `csv`, with other line ends than \\r\\n: with these it quotes all fields that hold a line end."""
+
+    def __init__(self, out: TextIO, newline: str):
+        self.out, self.newline = out, newline
+
+    def write(self, row: str) -> int:
+        """Write a row."""
+        return self.out.write(row.removesuffix("\r\n") + self.newline)
+
+
 def write_csv(
     tables: Iterable[pa.Table],
     out: BinaryIO,
@@ -213,7 +224,7 @@ def write_csv(
 ) -> None:
     """Write the named columns. Fields are quoted if necessary, null is empty, lines end as in RFC 4180 by default."""
     text = io.TextIOWrapper(out, "utf-8", newline="")
-    writer = csv.writer(text, delimiter=delimiter, lineterminator=newline)
+    writer = csv.writer(_Lines(text, newline), delimiter=delimiter)
     if header:
         writer.writerow(columns)
     for table in tables:

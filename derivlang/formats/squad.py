@@ -92,7 +92,7 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     rows = (row for table in tables for row in table.to_pylist())
     separator, version = "", "1.1"
     out.write(b'{"data":[')
-    for title, article_rows in groupby(rows, key=lambda row: row["title"]):
+    for title, article_rows in groupby(rows, key=lambda row: row.get("title") or ""):
         paragraphs = []
         for (context, _), questions in groupby(article_rows, key=lambda r: (r["context"], r.get("document"))):
             qas = [_question(row) for row in questions]
@@ -173,7 +173,7 @@ def _rows(path: Path, rows: list[Row], documents: list[int], first: int) -> Rows
 def _question(row: Row) -> Row:
     texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
     answers = [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)]
-    question = {"id": row["id"], "question": row["question"], "answers": answers}
+    question = {"id": str(row["id"]), "question": row["question"], "answers": answers}
     return question if any(map(str.strip, texts)) else {**question, "is_impossible": True}
 
 

@@ -336,7 +336,7 @@ def _refuse_unfit(schema: Schema, format: str, options: ExportOptions) -> None:
     texts = not schema.running and any(side.text for side in schema.sides)
     fits = {
         "conllu": len(schema.sides) == 1,
-        "squad": any(f.kind == "answers" for f in schema.fields),
+        "squad": any(f.kind == "answers" for f in schema.fields) and any(f.column == "id" for f in schema.fields),
         "bracketed": any(f.kind == "constituents" for f in schema.fields),
         "tsv": texts or _tag_column(schema) is not None,
         "csv": texts,
