@@ -55,7 +55,7 @@ def first_fault(heads: Int32, offsets: Int64, *, whole: bool = True) -> tuple[in
 
 
 def fault_of_ids(ids: list[str]) -> tuple[int, str] | None:
-    """Return the index of the first id of a sentence that is out of order and what is wrong with it, or None.
+    """Find the first id of a sentence that is out of order. Return its index and what is wrong, or None.
 
     1 2-3 2 3 3.1 4 are in order.
     """

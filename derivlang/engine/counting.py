@@ -196,7 +196,7 @@ def unfinished(job: Job, making: Making, kind: type[StoreError] = NotReady) -> S
 
 
 def state(left: Sequence[ShardTask]) -> str:
-    """Return what is not counted yet, for messages."""
+    """Say which tasks are not counted yet, as a part of a message."""
     if not left:
         return "all tasks are counted, but the set is not planned yet"
     return f"{counted(len(left), 'task')} not counted yet, the first: {left[0].name}"

@@ -286,10 +286,9 @@ def give(job: Job, kept: Mapping[str, bytes]) -> tuple[dict[str, Any], dict[str,
 def take(out: Path, begun: Mapping[str, Any]) -> tuple[Job, Making]:
     """Return the job of a plan, and what is made of it. Nothing is looked at in the place of the set.
 
-    While the source is counted, no lexicon is fitted: its text is the saved one to start from, and the files of the
-    source have no hashes. StoreError if the plan was damaged, or if other versions have stored it.
-
-    out: the place of the set. begun: what `plan.json` says.
+    out: the place of the set. begun: what `plan.json` says. While the source is counted, no lexicon is fitted: its text
+    is the saved one to start from, and the files of the source have no hashes. StoreError if the plan was damaged, or
+    if other versions have stored it.
     """
     store, stage, where = store_at(out), stage_of(begun["plan"]), str(out / PLAN)
     # A UsageError is of its spec: nobody typed it here.

@@ -158,7 +158,7 @@ class Members:
 def lay_out(
     forest: Forest, listing: Listing, own: Int64, before: Int64 | int = 0, after: Int64 | int = 0
 ) -> tuple[Int64, Int64, Int64]:
-    """Return int64[n] each: the start of each node's block, its own first word and the end of its block.
+    """Return where the block of each node starts, where its own words start, and where it ends: int64[n] each.
 
     A block is a subtree with its marks; trees stand one after the other. own: int64[n], the words of each node with the
     marks tied to them. before, after: the marks before and after its whole subtree.
